@@ -6,19 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from msgspec import structs
-
-from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
-from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Node
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import EVENTS, NODES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_micro_time, format_time
-from controller_manager.client.rest.client import PatchType
-from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.nodes.nodelifecycle import NodeLifecycleOptions
 from controller_manager.controllers.nodes.nodelifecycle.controller import NODE_LEASES
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, make_config
+from tests.clusters import RecordingTransport, make_config
+from tests.controllers.hands import Hands
 
 POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """The conditions that a kubelet posts."""
@@ -39,32 +35,6 @@ def lifecycle_config(
     return replace(config, controllers={NodeLifecycleOptions: options})
 
 
-def conditions(cluster: Cluster, **statuses: str) -> list[JSON]:
-    """Return the conditions of a healthy kubelet, changed by `statuses`."""
-    now = format_time(cluster.clock.now())
-    healthy = dict.fromkeys(POSTED, "False") | {"Ready": "True"} | statuses
-    return [
-        {
-            "type": each,
-            "status": status,
-            "reason": "KubeletSays",
-            "message": "kubelet says so",
-            "lastHeartbeatTime": now,
-            "lastTransitionTime": now,
-        }
-        for each, status in healthy.items()
-    ]
-
-
-def add_node(cluster: Cluster, name: str, **metadata: Any) -> None:
-    cluster.add(
-        "Node",
-        name,
-        metadata={"name": name, **metadata},
-        status={"conditions": conditions(cluster)},
-    )
-
-
 def tolerating(key: str) -> JSON:
     """Return the toleration that admission gives every pod, as a part of its spec."""
     toleration = {
@@ -76,99 +46,110 @@ def tolerating(key: str) -> JSON:
     return {"tolerations": [toleration], "terminationGracePeriodSeconds": 0}
 
 
-def add_pod(cluster: Cluster, name: str, node: str, **spec: Any) -> None:
-    containers = [{"name": "c", "image": "app:v1"}]
-    cluster.add(
-        "Pod",
-        name,
-        spec={"nodeName": node, "containers": containers, **spec},
-        status={
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    )
+class Kubelets(Hands):
+    """A cluster in which a test does the work of kubelets."""
 
+    def conditions(self, **statuses: str) -> list[JSON]:
+        """Return the conditions of a healthy kubelet, changed by `statuses`."""
+        now = format_time(self.clock.now())
+        healthy = dict.fromkeys(POSTED, "False") | {"Ready": "True"} | statuses
+        said = {"reason": "KubeletSays", "message": "kubelet says so"}
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        return [
+            {"type": each, "status": status, **said, **times}
+            for each, status in healthy.items()
+        ]
 
-async def post(cluster: Cluster, name: str, **statuses: str) -> None:
-    patch = {"status": {"conditions": conditions(cluster, **statuses)}}
-    kind = PatchType.STRATEGIC
-    await cluster.client.patch(NODES, "", name, patch, kind, "status")
+    def nodes_of(self, *names: str, **metadata: Any) -> None:
+        for name in names:
+            status = {"conditions": self.conditions()}
+            self.put(NODES, name, metadata=metadata, status=status)
 
+    def pod(self, name: str, node: str, **spec: Any) -> None:
+        containers = [{"name": "c", "image": "app:v1"}]
+        ready = {"type": "Ready", "status": "True"}
+        whole = {"nodeName": node, "containers": containers, **spec}
+        status = {"phase": "Running", "conditions": [ready]}
+        self.put(PODS, name, spec=whole, status=status)
 
-async def renew(cluster: Cluster, name: str) -> None:
-    """Renew the lease of a node, as its kubelet does; make it if there is none."""
-    spec = LeaseSpec(
-        holder_identity=name,
-        lease_duration_seconds=40,
-        renew_time=format_micro_time(cluster.clock.now()),
-    )
-    try:
-        lease = await cluster.client.get(LEASES, NODE_LEASES, name)
-    except NotFound:
-        metadata = ObjectMeta(name=name, namespace=NODE_LEASES)
-        await cluster.client.create(LEASES, Lease(metadata=metadata, spec=spec))
-    else:
-        await cluster.client.update(LEASES, structs.replace(lease, spec=spec))
+    def post(self, name: str, **statuses: str) -> None:
+        self.edit(NODES, name, status={"conditions": self.conditions(**statuses)})
 
+    def renew(self, name: str) -> None:
+        """Renew the lease of a node, as its kubelet does; make it if there is none."""
+        spec = {
+            "holderIdentity": name,
+            "leaseDurationSeconds": 40,
+            "renewTime": format_micro_time(self.clock.now()),
+        }
+        if name in self.names(LEASES):
+            self.edit(LEASES, name, NODE_LEASES, spec=spec)
+        else:
+            self.put(LEASES, name, NODE_LEASES, spec=spec)
 
-@asynccontextmanager
-async def heartbeats(
-    cluster: Cluster, *names: str, period: float = 2.0
-) -> AsyncGenerator[set[str], None]:
-    """Renew the leases of nodes while entered; yields the set of their names."""
-    alive = set(names)
-    cluster.add_namespace(NODE_LEASES)
+    @asynccontextmanager
+    async def heartbeats(
+        self, *names: str, period: float = 2.0
+    ) -> AsyncGenerator[set[str], None]:
+        """Renew the leases of nodes while entered; yields the set of their names."""
+        alive = set(names)
+        self.add_namespace(NODE_LEASES)
 
-    async def renew_all() -> None:
-        while True:
-            for name in sorted(alive):
-                await renew(cluster, name)
-            await asyncio.sleep(period)
+        async def renew_all() -> None:
+            while True:
+                for name in sorted(alive):
+                    self.renew(name)
+                await asyncio.sleep(period)
 
-    task = asyncio.create_task(renew_all())
-    try:
-        yield alive
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        task = asyncio.create_task(renew_all())
+        try:
+            yield alive
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
+    @asynccontextmanager
+    async def running(
+        self,
+        *alive: str,
+        config: Config | None = None,
+        transport: Any = None,
+        clock: Any = None,
+        **flags: Any,
+    ) -> AsyncGenerator[tuple[set[str], RecordingTransport], None]:
+        """Run a manager while entered; yields the nodes that live, and its writes."""
+        config = config or lifecycle_config(**flags)
+        async with (
+            self.heartbeats(*alive) as living,
+            self.manager(config, transport, clock=clock) as recording,
+        ):
+            yield living, recording
 
-async def node(cluster: Cluster, name: str) -> Node:
-    return await cluster.client.get(NODES, "", name)
+    def taints(self, name: str) -> list[str]:
+        """Return the taints of a node, without the prefix of their keys."""
+        found = self.stored(NODES, name)["spec"].get("taints") or ()
+        return [f"{each['key'].rpartition('/')[2]}:{each['effect']}" for each in found]
 
+    def all_taints(self) -> dict[str, list[str]]:
+        return {name: self.taints(name) for name in self.names(NODES)}
 
-async def taints(cluster: Cluster, name: str) -> list[str]:
-    """Return the taints of a node, without the prefix of their keys."""
-    found = (await node(cluster, name)).spec.taints or ()
-    return [f"{each.key.rpartition('/')[2]}:{each.effect}" for each in found]
+    def statuses(self, name: str) -> dict[str, str]:
+        found = self.stored(NODES, name)["status"].get("conditions") or ()
+        return {each["type"]: each["status"] for each in found}
 
+    def ready_pods(self) -> dict[str, str]:
+        return {
+            pod["metadata"]["name"]: each["status"]
+            for pod in self.all(PODS)
+            for each in pod["status"].get("conditions") or ()
+            if each["type"] == "Ready"
+        }
 
-async def all_taints(cluster: Cluster) -> dict[str, list[str]]:
-    page = await cluster.client.list_page(NODES)
-    names = [each.metadata.name for each in page.items]
-    return {name: await taints(cluster, name) for name in names}
-
-
-async def statuses(cluster: Cluster, name: str) -> dict[str, str]:
-    found = (await node(cluster, name)).status.conditions or ()
-    return {each.type: each.status for each in found}
-
-
-async def ready_pods(cluster: Cluster) -> dict[str, str]:
-    page = await cluster.client.list_page(PODS)
-    return {
-        pod.metadata.name: each.status
-        for pod in page.items
-        for each in pod.status.conditions or ()
-        if each.type == "Ready"
-    }
-
-
-async def events(cluster: Cluster) -> list[str]:
-    page = await cluster.client.list_page(EVENTS)
-    return sorted(
-        f"{each.involved_object.kind}/{each.involved_object.name} {each.type} "
-        f"{each.reason} [{each.source.component}]: {each.message}"
-        for each in page.items
-    )
+    def told_of(self, name: str) -> list[str]:
+        """Return the reasons of the events about an object."""
+        return sorted(
+            each["reason"]
+            for each in self.all(EVENTS)
+            if each["involvedObject"]["name"] == name
+        )

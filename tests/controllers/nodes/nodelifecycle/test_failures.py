@@ -7,7 +7,6 @@ import pytest
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import NODES
-from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import RequestTimeout
 from controller_manager.client.rest.transport import (
     Request,
@@ -18,21 +17,12 @@ from controller_manager.client.rest.transport import (
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.nodes.nodelifecycle.taints import EvictionQueue
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from tests.clusters import EPOCH, TOKEN, Cluster
-from tests.controllers.nodes.nodelifecycle.fixtures import (
-    add_node,
-    add_pod,
-    all_taints,
-    events,
-    heartbeats,
-    lifecycle_config,
-    post,
-    ready_pods,
-    renew,
-    statuses,
-    taints,
-)
+from tests.clusters import EPOCH, TOKEN
 from tests.controllers.responses import refusal
+
+from .fixtures import Kubelets, lifecycle_config
+
+pytestmark = pytest.mark.looptime
 
 UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
 
@@ -71,18 +61,13 @@ class Fragile:
         await self._inner.close()
 
 
-@pytest.mark.looptime
 async def test_a_manager_that_reaches_no_api_server_kills_no_node(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     names = [f"n{number}" for number in range(20)]
-    for name in names:
-        add_node(cluster, name)
+    cluster.nodes_of(*names)
     fragile = Fragile(cluster.transport)
-    async with (
-        heartbeats(cluster, *names) as alive,
-        cluster.manager(lifecycle_config(), fragile),
-    ):
+    async with cluster.running(*names, transport=fragile) as (alive, _):
         await asyncio.sleep(5)
         fragile.is_cut = True
         alive.clear()
@@ -91,11 +76,10 @@ async def test_a_manager_that_reaches_no_api_server_kills_no_node(
         await asyncio.sleep(3)
         fragile.is_cut = False
         await asyncio.sleep(10)
-        assert (await all_taints(cluster)) == {name: [] for name in names}
+        assert cluster.all_taints() == {name: [] for name in names}
     assert fragile.sent == []
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     "answer",
     [
@@ -107,95 +91,80 @@ async def test_a_manager_that_reaches_no_api_server_kills_no_node(
 )
 @pytest.mark.parametrize("path", ["/nodes/a", "/nodes/a/status", "/pods/p/status"])
 async def test_a_refused_write_is_tried_again(
-    cluster: Cluster, path: str, answer: Response
+    cluster: Kubelets, path: str, answer: Response
 ) -> None:
     """Any write may be refused; the final state is the same."""
-    add_node(cluster, "ok")
-    add_node(cluster, "a")
-    add_pod(cluster, "p", "a")
+    cluster.nodes_of("ok", "a")
+    cluster.pod("p", "a")
     where = "/api/v1/namespaces/default" if "pods" in path else "/api/v1"
     fragile = Fragile(cluster.transport)
-    async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config(), fragile):
+    async with cluster.running("ok", transport=fragile):
         fragile.refused[f"{where}{path}"] = answer
         await asyncio.sleep(20)
-        assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
-        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
-        assert await ready_pods(cluster) == {"p": "False"}
+        assert (cluster.statuses("a"))["Ready"] == "Unknown"
+        assert sorted(cluster.taints("a")) == sorted(UNREACHABLE)
+        assert cluster.ready_pods() == {"p": "False"}
     assert fragile.refused == {}
     assert len(fragile.sent) == 5
 
 
-@pytest.mark.looptime
 async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
-    add_node(cluster, "ok")
-    add_node(cluster, "a")
-    await post(cluster, "a", Ready="False")
+    cluster.nodes_of("ok", "a")
+    cluster.post("a", Ready="False")
     fragile = Fragile(cluster.transport)
     config = lifecycle_config(period=30.0)
-    async with heartbeats(cluster, "ok"), cluster.manager(config, fragile):
+    async with cluster.running("ok", config=config, transport=fragile):
         await asyncio.sleep(29)
-        assert "not-ready:NoExecute" in await taints(cluster, "a")
+        assert "not-ready:NoExecute" in cluster.taints("a")
         fragile.refused["/api/v1/nodes/a"] = refusal(409, "Conflict")
         await asyncio.sleep(2)
-        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
+        assert sorted(cluster.taints("a")) == sorted(UNREACHABLE)
     assert fragile.refused == {}
 
 
-@pytest.mark.looptime
-async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> None:
-    add_node(cluster, "a")
-    add_node(cluster, "b")
-    async with (
-        heartbeats(cluster, "a", "b") as alive,
-        cluster.manager(lifecycle_config()) as recording,
-    ):
+async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Kubelets) -> None:
+    cluster.nodes_of("a", "b")
+    async with cluster.running("a", "b") as (alive, recording):
         await asyncio.sleep(5)
         alive.discard("a")
         for second in range(20, 0, -1):
-            patch = {"spec": {"renewTime": f"2025-01-01T00:00:{second:02}.000000Z"}}
-            where = ("kube-node-lease", "a")
-            await cluster.client.patch(LEASES, *where, patch, PatchType.MERGE)
+            time = f"2025-01-01T00:00:{second:02}.000000Z"
+            cluster.edit(LEASES, "a", "kube-node-lease", spec={"renewTime": time})
             await asyncio.sleep(2)
         assert recording.writes == []
 
 
-@pytest.mark.looptime
 async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     labels = {"topology.kubernetes.io/zone": "z"}
-    add_node(cluster, "ok")
-    add_node(cluster, "a", labels=labels)
-    async with heartbeats(cluster, "ok", "a"), cluster.manager(lifecycle_config()):
+    cluster.nodes_of("ok")
+    cluster.nodes_of("a", labels=labels)
+    async with cluster.running("ok", "a"):
         await asyncio.sleep(3)
-        excluded = {
-            "metadata": {"labels": {"node.kubernetes.io/exclude-disruption": ""}}
-        }
-        await cluster.client.patch(NODES, "", "a", excluded)
-        await post(cluster, "a", Ready="False")
+        excluded = {"node.kubernetes.io/exclude-disruption": ""}
+        cluster.edit(NODES, "a", metadata={"labels": excluded})
+        cluster.post("a", Ready="False")
         await asyncio.sleep(5)
-        assert await taints(cluster, "a") == [
+        assert cluster.taints("a") == [
             "not-ready:NoSchedule",
             "not-ready:NoExecute",
         ]
 
 
-@pytest.mark.looptime
-async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> None:
-    add_node(cluster, "ok")
-    add_node(cluster, "a")
-    async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config(period=2)):
+async def test_a_node_that_is_created_again_is_a_new_one(cluster: Kubelets) -> None:
+    cluster.nodes_of("ok", "a")
+    async with cluster.running("ok", period=2):
         await asyncio.sleep(5)
-        await cluster.client.delete(NODES, "", "a")
-        add_node(cluster, "a")
+        cluster.remove(NODES, "a")
+        cluster.nodes_of("a")
         await asyncio.sleep(5)
-        assert (await statuses(cluster, "a"))["Ready"] == "True"
+        assert (cluster.statuses("a"))["Ready"] == "True"
         await asyncio.sleep(5)
-        assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
-    found = [each for each in await events(cluster) if each.startswith("Node/a")]
-    assert [each.split()[2] for each in found] == [
+        assert (cluster.statuses("a"))["Ready"] == "Unknown"
+    assert cluster.told_of("a") == [
         "NodeNotReady",
         "RegisteredNode",
         "RegisteredNode",
@@ -203,18 +172,13 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> No
     ]
 
 
-@pytest.mark.looptime
 async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
-    add_node(cluster, "ok")
-    add_node(cluster, "a")
+    cluster.nodes_of("ok", "a")
     fragile = Fragile(cluster.transport)
     fragile.seconds_of_a_read = 2.0
-    async with (
-        heartbeats(cluster, "ok", "a") as alive,
-        cluster.manager(lifecycle_config(), fragile),
-    ):
+    async with cluster.running("ok", "a", transport=fragile) as (alive, _):
         await asyncio.sleep(5)
         alive.discard("a")
         await asyncio.sleep(6)
@@ -223,34 +187,30 @@ async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     assert fragile.sent == []
 
 
-@pytest.mark.looptime
 async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     """Its kubelet runs again, and posts its status later; upstream evicts its pods.
 
     The node waits behind another one: one node is tainted in ten seconds. If it falls
     silent again, it is tainted.
     """
-    for name in ("ok", "more", "most", "a", "b"):
-        add_node(cluster, name)
-    config = lifecycle_config(node_eviction_rate=0.1)
-    async with (
-        heartbeats(cluster, "ok", "more", "most", "a", "b") as alive,
-        cluster.manager(config) as recording,
-    ):
+    names = ("ok", "more", "most", "a", "b")
+    cluster.nodes_of(*names)
+    running = cluster.running(*names, node_eviction_rate=0.1)
+    async with running as (alive, recording):
         await asyncio.sleep(5)
         alive -= {"a", "b"}
         await asyncio.sleep(9)
-        waiting = "a" if len(await taints(cluster, "b")) == 2 else "b"
-        assert await taints(cluster, waiting) == ["unreachable:NoSchedule"]
+        waiting = "a" if len(cluster.taints("b")) == 2 else "b"
+        assert cluster.taints(waiting) == ["unreachable:NoSchedule"]
         alive.add(waiting)
         await asyncio.sleep(30)
-        assert await taints(cluster, waiting) == ["unreachable:NoSchedule"]
+        assert cluster.taints(waiting) == ["unreachable:NoSchedule"]
         sent = len(recording.writes)
         alive.discard(waiting)
         await asyncio.sleep(20)
-        assert sorted(await taints(cluster, waiting)) == sorted(UNREACHABLE)
+        assert sorted(cluster.taints(waiting)) == sorted(UNREACHABLE)
     assert len(recording.writes) == sent + 1
 
 
@@ -271,9 +231,8 @@ class Reads(InMemoryTransport):
         return await super().request(request)
 
 
-@pytest.mark.looptime
 async def test_a_machine_that_was_suspended_finds_no_node_silent(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     """The process has read nothing for five minutes, but does not read each lease now.
 
@@ -281,13 +240,12 @@ async def test_a_machine_that_was_suspended_finds_no_node_silent(
     does not count as silence, the time around it does.
     """
     names = [f"n{number}" for number in range(5)]
-    for name in names:
-        add_node(cluster, name)
+    cluster.nodes_of(*names)
     clock = SuspendedClock(EPOCH)
     reads = Reads(cluster.server, TOKEN)
-    async with (
-        heartbeats(cluster, *names, period=4.0) as alive,
-        cluster.manager(lifecycle_config(), reads, clock=clock) as recording,
+    async with cluster.running(*names, period=4.0, transport=reads, clock=clock) as (
+        alive,
+        recording,
     ):
         await asyncio.sleep(5)
         before = reads.count
@@ -303,56 +261,51 @@ async def test_a_machine_that_was_suspended_finds_no_node_silent(
         assert len(recording.writes) == 2 * len(names)
 
 
-@pytest.mark.looptime
 async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     """The time of the renewal is unknown; it may have been right now."""
     cluster.add("Node", "a")
-    add_node(cluster, "ok")
-    async with heartbeats(cluster, "ok"):
+    cluster.nodes_of("ok")
+    async with cluster.heartbeats("ok"):
         await asyncio.sleep(60)
-        await renew(cluster, "a")
+        cluster.renew("a")
         async with cluster.manager(lifecycle_config()) as recording:
             await asyncio.sleep(4)
             assert [each.path for each in recording.writes] == []
             await asyncio.sleep(4)
-            assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+            assert (cluster.statuses("a"))["Ready"] == "Unknown"
 
 
-@pytest.mark.looptime
 async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
-    cluster: Cluster,
+    cluster: Kubelets,
 ) -> None:
     """The network may have caused the silence; a node that posted False also gets one.
 
     A node is seen at 6 s, so it would count as dead at 13 s; the cluster recovers at 10
     s.
     """
-    for name in "abc":
-        add_node(cluster, name)
+    cluster.nodes_of(*"abc")
     async with cluster.manager(lifecycle_config()):
         await asyncio.sleep(5)
-        await post(cluster, "a", Ready="False")
+        cluster.post("a", Ready="False")
         await asyncio.sleep(4)
-        await post(cluster, "c")
-        async with heartbeats(cluster, "c"):
+        cluster.post("c")
+        async with cluster.heartbeats("c"):
             await asyncio.sleep(6)
-            assert (await statuses(cluster, "a"))["Ready"] == "False"
+            assert (cluster.statuses("a"))["Ready"] == "False"
             await asyncio.sleep(4)
-            assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+            assert (cluster.statuses("a"))["Ready"] == "Unknown"
 
 
-@pytest.mark.looptime
-async def test_a_kubelet_that_posts_unknown_is_believed(cluster: Cluster) -> None:
+async def test_a_kubelet_that_posts_unknown_is_believed(cluster: Kubelets) -> None:
     """As upstream: it renews its lease, and its pods are evicted nevertheless."""
-    add_node(cluster, "ok")
-    add_node(cluster, "a")
-    async with heartbeats(cluster, "ok", "a"), cluster.manager(lifecycle_config()):
+    cluster.nodes_of("ok", "a")
+    async with cluster.running("ok", "a"):
         await asyncio.sleep(3)
-        await post(cluster, "a", Ready="Unknown")
+        cluster.post("a", Ready="Unknown")
         await asyncio.sleep(5)
-        assert sorted(await taints(cluster, "a")) == [
+        assert sorted(cluster.taints("a")) == [
             "unreachable:NoExecute",
             "unreachable:NoSchedule",
         ]

@@ -1,11 +1,13 @@
 """Tainted nodes and tolerant pods, for tests on a cluster in memory."""
 
-from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Pod
+from typing import Any
+
+from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import is_deleting
 from controller_manager.client.rest.client import PatchType
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 
 DEDICATED: JSON = {"key": "dedicated", "value": "x", "effect": "NoExecute"}
 MAINTENANCE: JSON = {"key": "maintenance", "effect": "NoExecute"}
@@ -20,57 +22,50 @@ def config() -> Config:
 def tolerating(seconds: int | None = None, key: str = "dedicated") -> JSON:
     """Return a toleration of a taint, for ever or for some seconds."""
     toleration = {"key": key, "operator": "Exists", "effect": "NoExecute"}
-    return (
-        toleration if seconds is None else toleration | {"tolerationSeconds": seconds}
-    )
+    times = {} if seconds is None else {"tolerationSeconds": seconds}
+    return {**toleration, **times}
 
 
-def add_pod(cluster: Cluster, name: str, *tolerations: JSON, node: str = "a") -> None:
-    spec: JSON = {
-        "nodeName": node,
-        "terminationGracePeriodSeconds": 30,
-        "containers": [{"name": "c", "image": "app:v1"}],
-        "tolerations": list(tolerations),
-    }
-    cluster.add("Pod", name, spec=spec, status={"phase": "Running"})
+class Tainted(Hands):
+    """A cluster with the nodes "a" and "b"."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.put(NODES, "a")
+        self.put(NODES, "b")
+
+    def ready(self) -> None:
+        """Have the kubelet of the node "a" post that it is ready."""
+        self.edit(NODES, "a", status={"conditions": [READY]})
+
+    def pod(self, name: str, *tolerations: JSON, node: str = "a") -> None:
+        spec: JSON = {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "tolerations": list(tolerations),
+        }
+        self.put(PODS, name, spec=spec, status={"phase": "Running"})
+
+    def taint(self, *taints: JSON) -> None:
+        self.edit(NODES, "a", spec={"taints": list(taints) or None})
+
+    async def tolerate(self, name: str, *tolerations: JSON) -> None:
+        patch = {"spec": {"tolerations": list(tolerations)}}
+        await self.client.patch(PODS, "default", name, patch, PatchType.MERGE)
+
+    def evicted(self) -> list[str]:
+        found = [each["metadata"] for each in self.all(PODS)]
+        return sorted(each["name"] for each in found if "deletionTimestamp" in each)
 
 
-async def taint(cluster: Cluster, *taints: JSON, node: str = "a") -> None:
-    patch = {"spec": {"taints": list(taints) or None}}
-    await cluster.client.patch(NODES, "", node, patch, PatchType.MERGE)
+READY = {"type": "Ready", "status": "True"}
 
 
-async def tolerate(cluster: Cluster, name: str, *tolerations: JSON) -> None:
-    patch = {"spec": {"tolerations": list(tolerations)}}
-    await cluster.client.patch(PODS, "default", name, patch, PatchType.MERGE)
-
-
-async def pods(cluster: Cluster) -> dict[str, Pod]:
-    page = await cluster.client.list_page(PODS)
-    return {each.metadata.name: each for each in page.items}
-
-
-async def evicted(cluster: Cluster) -> list[str]:
-    found = await pods(cluster)
-    return sorted(name for name, pod in found.items() if is_deleting(pod))
-
-
-async def events(cluster: Cluster) -> list[str]:
-    """Return the messages of all events, with their pods and counts."""
-    page = await cluster.client.list_page(EVENTS)
-    return sorted(
-        f"{each.type} {each.reason} [{each.source.component}] "
-        f"{each.involved_object.name}: {each.message} x{each.count}"
-        for each in page.items
-    )
-
-
-def event(pod: str, message: str, count: int = 1) -> str:
-    """Return an event about a pod in the namespace default, in the form of `events`."""
-    return (
-        f"Normal TaintManagerEviction [taint-eviction-controller] {pod}: "
-        f"{message} default/{pod} x{count}"
-    )
+def event(pod: str, message: str) -> str:
+    """Return an event about a pod, as it is told."""
+    source = "[taint-eviction-controller]"
+    return f"{pod} Normal TaintManagerEviction {source}: {message} default/{pod} x1"
 
 
 MARKING = "Marking for deletion Pod"

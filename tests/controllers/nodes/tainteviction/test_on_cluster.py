@@ -9,26 +9,22 @@ import pytest_asyncio
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import DeleteOptions, PatchType
-from controller_manager.client.rest.transport import Request, Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.clock import LoopClock
-from tests.clusters import EPOCH, Cluster
-from tests.controllers.nodes.tainteviction.fixtures import (
+from tests.clusters import EPOCH
+from tests.controllers.hands import Before
+from tests.controllers.responses import refusal
+
+from .fixtures import (
     CANCELLING,
     DEDICATED,
     MAINTENANCE,
     MARKING,
-    add_pod,
+    Tainted,
     config,
     event,
-    events,
-    evicted,
-    taint,
-    tolerate,
     tolerating,
 )
-from tests.controllers.responses import refusal
-from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
@@ -42,23 +38,25 @@ CONDITION: JSON = {
 }
 
 
+@pytest.fixture
+async def cluster() -> Tainted:
+    return Tainted()
+
+
 @pytest_asyncio.fixture(name="nodes")
-async def cluster_with_nodes() -> Cluster:
-    cluster = Cluster(rbac=True)
-    cluster.add("Node", "a")
-    cluster.add("Node", "b")
-    return cluster
+async def cluster_with_nodes() -> Tainted:
+    return Tainted(rbac=True)
 
 
-async def test_a_pod_is_marked_and_then_deleted(nodes: Cluster) -> None:
-    add_pod(nodes, "p")
-    add_pod(nodes, "elsewhere", node="b")
+async def test_a_pod_is_marked_and_then_deleted(nodes: Tainted) -> None:
+    nodes.pod("p")
+    nodes.pod("elsewhere", node="b")
     async with nodes.confined_manager(config()) as recording:
         await asyncio.sleep(1)
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(1)
-        assert await evicted(nodes) == ["p"]
-        pod = await nodes.client.get_json(PODS, "default", "p")
+        assert nodes.evicted() == ["p"]
+        pod = nodes.stored(PODS, "p")
     sent = [
         (each.method, each.path.rpartition("/pods/")[2]) for each in recording.writes
     ]
@@ -74,388 +72,342 @@ async def test_a_pod_is_marked_and_then_deleted(nodes: Cluster) -> None:
         "preconditions": {"uid": uid},
     }
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert await events(nodes) == [event("p", MARKING)]
+    assert nodes.told(counted=True) == [event("p", MARKING)]
 
 
-async def test_each_pod_goes_when_its_toleration_is_over(nodes: Cluster) -> None:
+async def test_each_pod_goes_when_its_toleration_is_over(nodes: Tainted) -> None:
     """The shortest toleration counts; a toleration without a time never ends."""
-    add_pod(nodes, "no", tolerating(60, "other"))
-    add_pod(nodes, "zero", tolerating(0), tolerating(9, "maintenance"))
-    add_pod(nodes, "ten", tolerating(10), tolerating(key="maintenance"))
-    add_pod(nodes, "both", tolerating(30), tolerating(20, "maintenance"))
-    add_pod(nodes, "forever", tolerating(), tolerating(key="maintenance"))
-    add_pod(nodes, "everything", {"operator": "Exists"})
+    nodes.pod("no", tolerating(60, "other"))
+    nodes.pod("zero", tolerating(0), tolerating(9, "maintenance"))
+    nodes.pod("ten", tolerating(10), tolerating(key="maintenance"))
+    nodes.pod("both", tolerating(30), tolerating(20, "maintenance"))
+    nodes.pod("forever", tolerating(), tolerating(key="maintenance"))
+    nodes.pod("everything", {"operator": "Exists"})
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED, MAINTENANCE)
+        nodes.taint(DEDICATED, MAINTENANCE)
         await asyncio.sleep(9.9)
-        assert await evicted(nodes) == ["no", "zero"]
+        assert nodes.evicted() == ["no", "zero"]
         await asyncio.sleep(0.2)
-        assert await evicted(nodes) == ["no", "ten", "zero"]
+        assert nodes.evicted() == ["no", "ten", "zero"]
         await asyncio.sleep(10)
-        assert await evicted(nodes) == ["both", "no", "ten", "zero"]
+        assert nodes.evicted() == ["both", "no", "ten", "zero"]
         await asyncio.sleep(1000)
-        assert await evicted(nodes) == ["both", "no", "ten", "zero"]
+        assert nodes.evicted() == ["both", "no", "ten", "zero"]
 
 
-async def test_an_eviction_is_cancelled_when_the_taint_goes(nodes: Cluster) -> None:
-    add_pod(nodes, "p", tolerating(60))
-    add_pod(nodes, "forever", tolerating())
+async def test_an_eviction_is_cancelled_when_the_taint_goes(nodes: Tainted) -> None:
+    nodes.pod("p", tolerating(60))
+    nodes.pod("forever", tolerating())
     async with nodes.confined_manager(config()) as recording:
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(50)
-        await taint(nodes)
+        nodes.taint()
         await asyncio.sleep(50)
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(59)
-        assert (await evicted(nodes), recording.writes) == ([], [])
-        assert await events(nodes) == [event("p", CANCELLING)]
+        assert (nodes.evicted(), recording.writes) == ([], [])
+        assert nodes.told(counted=True) == [event("p", CANCELLING)]
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["p"]
-    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+        assert nodes.evicted() == ["p"]
+    assert nodes.told(counted=True) == [event("p", CANCELLING), event("p", MARKING)]
 
 
-async def test_a_changed_toleration_changes_no_planned_time(nodes: Cluster) -> None:
+async def test_a_changed_toleration_changes_no_planned_time(nodes: Tainted) -> None:
     """As upstream. A toleration for ever cancels the eviction."""
     for name in ("shorter", "longer", "endless"):
-        add_pod(nodes, name, tolerating(60))
+        nodes.pod(name, tolerating(60))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(10)
-        await tolerate(nodes, "shorter", tolerating(1))
-        await tolerate(nodes, "longer", tolerating(600))
-        await tolerate(nodes, "endless", tolerating())
+        await nodes.tolerate("shorter", tolerating(1))
+        await nodes.tolerate("longer", tolerating(600))
+        await nodes.tolerate("endless", tolerating())
         await asyncio.sleep(49)
-        assert await evicted(nodes) == []
+        assert nodes.evicted() == []
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["longer", "shorter"]
+        assert nodes.evicted() == ["longer", "shorter"]
         await asyncio.sleep(1000)
-        assert await evicted(nodes) == ["longer", "shorter"]
-    assert event("endless", CANCELLING) in await events(nodes)
+        assert nodes.evicted() == ["longer", "shorter"]
+    assert event("endless", CANCELLING) in nodes.told(counted=True)
 
 
-async def test_a_pod_keeps_the_time_of_the_taint_that_is_left(nodes: Cluster) -> None:
+async def test_a_pod_keeps_the_time_of_the_taint_that_is_left(nodes: Tainted) -> None:
     """Upstream evicts it at the time of the taint that is gone."""
-    add_pod(nodes, "p", tolerating(20), tolerating(100, "maintenance"))
+    nodes.pod("p", tolerating(20), tolerating(100, "maintenance"))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED, MAINTENANCE)
+        nodes.taint(DEDICATED, MAINTENANCE)
         await asyncio.sleep(10)
-        await taint(nodes, MAINTENANCE)
+        nodes.taint(MAINTENANCE)
         await asyncio.sleep(89)
-        assert await evicted(nodes) == []
+        assert nodes.evicted() == []
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["p"]
+        assert nodes.evicted() == ["p"]
 
 
-async def test_a_taint_that_is_not_tolerated_ends_the_wait(nodes: Cluster) -> None:
+async def test_a_taint_that_is_not_tolerated_ends_the_wait(nodes: Tainted) -> None:
     """The events say both, as upstream."""
-    add_pod(nodes, "p", tolerating(60))
+    nodes.pod("p", tolerating(60))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(10)
-        await taint(nodes, DEDICATED, MAINTENANCE)
+        nodes.taint(DEDICATED, MAINTENANCE)
         await asyncio.sleep(1)
-        assert await evicted(nodes) == ["p"]
-    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+        assert nodes.evicted() == ["p"]
+    assert nodes.told(counted=True) == [event("p", CANCELLING), event("p", MARKING)]
 
 
 async def test_a_pod_that_comes_to_a_tainted_node_has_its_whole_time(
-    nodes: Cluster,
+    nodes: Tainted,
 ) -> None:
-    await taint(nodes, DEDICATED)
+    nodes.taint(DEDICATED)
     async with nodes.confined_manager(config()):
         await asyncio.sleep(100)
-        add_pod(nodes, "late", tolerating(60))
-        add_pod(nodes, "not", node="a")
+        nodes.pod("late", tolerating(60))
+        nodes.pod("not", node="a")
         await asyncio.sleep(59)
-        assert await evicted(nodes) == ["not"]
+        assert nodes.evicted() == ["not"]
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["late", "not"]
+        assert nodes.evicted() == ["late", "not"]
 
 
-async def test_a_deleted_pod_cancels_its_eviction(nodes: Cluster) -> None:
+async def test_a_deleted_pod_cancels_its_eviction(nodes: Tainted) -> None:
     """An event reports it, as upstream; a new pod of its name has its own time."""
-    add_pod(nodes, "p", tolerating(60))
-    now = DeleteOptions(grace_period_seconds=0)
+    nodes.pod("p", tolerating(60))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(50)
-        await nodes.client.delete(PODS, "default", "p", now)
-        add_pod(nodes, "p", tolerating(60))
+        nodes.remove(PODS, "p")
+        nodes.pod("p", tolerating(60))
         await asyncio.sleep(50)
-        assert await evicted(nodes) == []
+        assert nodes.evicted() == []
         await asyncio.sleep(11)
-        assert await evicted(nodes) == ["p"]
-    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+        assert nodes.evicted() == ["p"]
+    assert nodes.told(counted=True) == [event("p", CANCELLING), event("p", MARKING)]
 
 
-async def test_the_eviction_goes_on_when_the_node_is_gone(nodes: Cluster) -> None:
+async def test_the_eviction_goes_on_when_the_node_is_gone(nodes: Tainted) -> None:
     """As upstream: without the node, it is unknown whether the pod may stay."""
-    add_pod(nodes, "p", tolerating(60))
+    nodes.pod("p", tolerating(60))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(10)
-        await nodes.client.delete(NODES, "", "a")
+        nodes.remove(NODES, "a")
         await asyncio.sleep(49)
-        assert await evicted(nodes) == []
+        assert nodes.evicted() == []
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["p"]
+        assert nodes.evicted() == ["p"]
 
 
-async def test_a_restart_loses_no_eviction_and_repeats_none(nodes: Cluster) -> None:
+async def test_a_restart_loses_no_eviction_and_repeats_none(nodes: Tainted) -> None:
     """The time begins anew, as upstream: it is never too short."""
-    add_pod(nodes, "done")
-    add_pod(nodes, "p", tolerating(60))
+    nodes.pod("done")
+    nodes.pod("p", tolerating(60))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(30)
     async with nodes.confined_manager(config()) as recording:
         await asyncio.sleep(59)
-        assert (await evicted(nodes), recording.writes) == (["done"], [])
+        assert (nodes.evicted(), recording.writes) == (["done"], [])
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["done", "p"]
-    assert await events(nodes) == [event("done", MARKING), event("p", MARKING)]
+        assert nodes.evicted() == ["done", "p"]
+    assert nodes.told(counted=True) == [event("done", MARKING), event("p", MARKING)]
 
 
-async def test_a_pod_that_a_user_has_deleted_is_marked(nodes: Cluster) -> None:
+async def test_a_pod_that_a_user_has_deleted_is_marked(nodes: Tainted) -> None:
     """As upstream: if its kubelet is dead, only the condition has the reason."""
-    add_pod(nodes, "p", tolerating(20))
+    nodes.pod("p", tolerating(20))
     async with nodes.confined_manager(config()) as recording:
-        await taint(nodes, DEDICATED)
-        await nodes.client.delete(PODS, "default", "p")
+        nodes.taint(DEDICATED)
+        nodes.remove(PODS, "p", grace=30)
         await asyncio.sleep(21)
         assert [each.method for each in recording.writes] == ["PATCH", "DELETE"]
         await asyncio.sleep(1000)
         assert len(recording.writes) == 2
 
 
-async def test_a_condition_that_is_true_already_keeps_its_time(nodes: Cluster) -> None:
+async def test_a_condition_that_is_true_already_keeps_its_time(nodes: Tainted) -> None:
     """Another controller may have set it, for another reason."""
     since = "2020-01-01T00:00:00Z"
-    add_pod(nodes, "p")
+    nodes.pod("p")
     before = {
         **CONDITION,
         "reason": "PreemptionByScheduler",
         "lastTransitionTime": since,
     }
-    patch = {"status": {"conditions": [before]}}
-    kind = PatchType.STRATEGIC
-    await nodes.client.patch(PODS, "default", "p", patch, kind, "status")
+    nodes.edit(PODS, "p", status={"conditions": [before]})
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(1)
-    pod = await nodes.client.get_json(PODS, "default", "p")
+    pod = nodes.stored(PODS, "p")
     (condition,) = pod["status"]["conditions"]
-    assert condition == {
-        **CONDITION,
-        "lastProbeTime": None,
-        "lastTransitionTime": since,
-    }
+    times = {"lastProbeTime": None, "lastTransitionTime": since}
+    assert condition == {**CONDITION, **times}
 
 
 @pytest.mark.slow
-async def test_a_toleration_longer_than_a_day_is_kept(nodes: Cluster) -> None:
+async def test_a_toleration_longer_than_a_day_is_kept(nodes: Tainted) -> None:
     """Also if upstream's arithmetic would overflow."""
-    add_pod(nodes, "days", tolerating(90_000))
-    add_pod(nodes, "ages", tolerating(2**63 - 1))
+    nodes.pod("days", tolerating(90_000))
+    nodes.pod("ages", tolerating(2**63 - 1))
     async with nodes.confined_manager(config()):
-        await taint(nodes, DEDICATED)
+        nodes.taint(DEDICATED)
         await asyncio.sleep(89_999)
-        assert await evicted(nodes) == []
+        assert nodes.evicted() == []
         await asyncio.sleep(2)
-        assert await evicted(nodes) == ["days"]
+        assert nodes.evicted() == ["days"]
         await asyncio.sleep(10_000)
-        assert await evicted(nodes) == ["days"]
+        assert nodes.evicted() == ["days"]
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 async def test_an_eviction_that_fails_is_tried_again(
-    cluster: Cluster, method: str
+    cluster: Tainted, method: str
 ) -> None:
     """It is announced once. Upstream gives up after five tries."""
-    cluster.add("Node", "a")
-    add_pod(cluster, "p", tolerating(10))
-    is_broken = True
-
-    async def refuse(request: Request) -> Response | None:
-        wanted = ("/nodes/a", "/pods/p", "/pods/p/status")
-        if is_broken and request.method == method and request.path.endswith(wanted):
-            return refusal(500, "InternalError")
-        return None
-
-    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
+    cluster.pod("p", tolerating(10))
+    path = {"GET": "/nodes/a", "PATCH": "/pods/p/status", "DELETE": "/pods/p"}[method]
+    error = refusal(500, "InternalError")
+    refusing = Before(cluster, method, path, lambda: error, 999)
+    async with cluster.manager(config(), refusing):
         await asyncio.sleep(1)
-        await taint(cluster, DEDICATED)
+        cluster.taint(DEDICATED)
         await asyncio.sleep(300)
-        assert await evicted(cluster) == []
-        is_broken = False
+        assert cluster.evicted() == []
+        refusing.times = 0
         await asyncio.sleep(130)
-        assert await evicted(cluster) == ["p"]
-    assert await events(cluster) == [event("p", MARKING)]
+        assert cluster.evicted() == ["p"]
+    assert cluster.told(counted=True) == [event("p", MARKING)]
 
 
 async def test_an_eviction_that_fails_is_cancelled_when_the_taint_goes(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
-    cluster.add("Node", "a")
-    add_pod(cluster, "p")
-
-    async def refuse(request: Request) -> Response | None:
-        if request.method == "DELETE":
-            return refusal(500, "InternalError")
-        return None
-
-    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
-        await taint(cluster, DEDICATED)
+    cluster.pod("p")
+    error = refusal(500, "InternalError")
+    refusing = Before(cluster, "DELETE", "", lambda: error, 999)
+    async with cluster.manager(config(), refusing):
+        cluster.taint(DEDICATED)
         await asyncio.sleep(30)
-        await taint(cluster)
+        cluster.taint()
         await asyncio.sleep(300)
-    assert await evicted(cluster) == []
-    assert await events(cluster) == [event("p", CANCELLING), event("p", MARKING)]
+    assert cluster.evicted() == []
+    assert cluster.told(counted=True) == [event("p", CANCELLING), event("p", MARKING)]
 
 
 async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
     """The watch is late; upstream evicts the pod."""
-    cluster.add("Node", "a")
-    add_pod(cluster, "p", tolerating(10))
-    is_gone = False
-
-    async def untaint(request: Request) -> None:
-        nonlocal is_gone
-        if request.method == "GET" and request.path.endswith("/nodes/a"):
-            is_gone = True
-            await cluster.client.patch(
-                NODES, "", "a", {"spec": {"taints": None}}, PatchType.MERGE
-            )
-
-    meddler = Meddler(cluster.transport, untaint)
+    cluster.pod("p", tolerating(10))
+    meddler = Before(cluster, "GET", "/nodes/a", cluster.taint)
     async with cluster.manager(config(), meddler) as recording:
-        await taint(cluster, DEDICATED)
+        cluster.taint(DEDICATED)
         await asyncio.sleep(300)
-        assert is_gone
-        assert (await evicted(cluster), recording.writes) == ([], [])
-    assert await events(cluster) == [event("p", CANCELLING)]
+        assert meddler.seen
+        assert (cluster.evicted(), recording.writes) == ([], [])
+    assert cluster.told(counted=True) == [event("p", CANCELLING)]
 
 
 async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
-    cluster.add("Node", "a")
-    add_pod(cluster, "p", tolerating(10))
-
-    async def tolerate_for_ever(request: Request) -> None:
-        if request.method == "PATCH":
-            await tolerate(cluster, "p", tolerating())
-
-    meddler = Meddler(cluster.transport, tolerate_for_ever)
+    cluster.pod("p", tolerating(10))
+    for_ever = tolerating()
+    meddler = Before(cluster, "PATCH", "", lambda: cluster.tolerate("p", for_ever))
     async with cluster.manager(config(), meddler):
-        await taint(cluster, DEDICATED)
+        cluster.taint(DEDICATED)
         await asyncio.sleep(300)
-        assert await evicted(cluster) == []
+        assert cluster.evicted() == []
 
 
-async def test_other_pods_are_evicted_while_one_cannot_be(cluster: Cluster) -> None:
-    cluster.add("Node", "a")
+async def test_other_pods_are_evicted_while_one_cannot_be(cluster: Tainted) -> None:
     for number in range(20):
-        add_pod(cluster, f"p-{number:02}")
-
-    async def refuse(request: Request) -> Response | None:
-        if request.method == "PATCH" and request.path.endswith("/p-00/status"):
-            return refusal(422, "Invalid")
-        return None
-
-    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
-        await taint(cluster, DEDICATED)
+        cluster.pod(f"p-{number:02}")
+    error = refusal(422, "Invalid")
+    refusing = Before(cluster, "PATCH", "/p-00/status", lambda: error, 999)
+    async with cluster.manager(config(), refusing):
+        cluster.taint(DEDICATED)
         await asyncio.sleep(5)
-        assert len(await evicted(cluster)) == 19
+        assert len(cluster.evicted()) == 19
 
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 
 
 async def test_no_pod_is_evicted_from_a_node_that_is_ready_again(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
     """The taint is removed soon; upstream evicts if the time is over before."""
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    cluster.add("Node", "a", status=ready)
-    add_pod(cluster, "timed", tolerating(10, UNREACHABLE["key"]))
-    add_pod(cluster, "at-once", tolerating(0, UNREACHABLE["key"]))
+    cluster.ready()
+    cluster.pod("timed", tolerating(10, UNREACHABLE["key"]))
+    cluster.pod("at-once", tolerating(0, UNREACHABLE["key"]))
     async with cluster.manager(config()) as recording:
-        await taint(cluster, UNREACHABLE)
+        cluster.taint(UNREACHABLE)
         await asyncio.sleep(25)
-        await taint(cluster)
+        cluster.taint()
         await asyncio.sleep(100)
-        assert (await evicted(cluster), recording.writes) == ([], [])
-        assert await events(cluster) == [event("timed", CANCELLING)]
+        assert (cluster.evicted(), recording.writes) == ([], [])
+        assert cluster.told(counted=True) == [event("timed", CANCELLING)]
 
 
 async def test_a_taint_that_a_user_gives_to_a_ready_node_evicts_later(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    cluster.add("Node", "a", status=ready)
-    add_pod(cluster, "p", tolerating(0, UNREACHABLE["key"]))
+    cluster.ready()
+    cluster.pod("p", tolerating(0, UNREACHABLE["key"]))
     async with cluster.manager(config()):
-        await taint(cluster, UNREACHABLE)
+        cluster.taint(UNREACHABLE)
         await asyncio.sleep(29)
-        assert await evicted(cluster) == []
+        assert cluster.evicted() == []
         await asyncio.sleep(3)
-        assert await evicted(cluster) == ["p"]
+        assert cluster.evicted() == ["p"]
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
 async def test_a_wrong_clock_of_the_manager_changes_no_time(
-    cluster: Cluster, hours: int
+    cluster: Tainted, hours: int
 ) -> None:
-    cluster.add("Node", "a")
-    add_pod(cluster, "p", tolerating(60))
+    cluster.pod("p", tolerating(60))
     wrong = LoopClock(EPOCH + timedelta(hours=hours))
     async with cluster.manager(config(), clock=wrong):
-        await taint(cluster, DEDICATED)
+        cluster.taint(DEDICATED)
         await asyncio.sleep(59)
-        assert await evicted(cluster) == []
+        assert cluster.evicted() == []
         await asyncio.sleep(2)
-        assert await evicted(cluster) == ["p"]
+        assert cluster.evicted() == ["p"]
 
 
 async def test_a_deletion_whose_answer_is_lost_is_not_cancelled(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
-    cluster.add("Node", "a")
-    add_pod(cluster, "p")
+    cluster.pod("p")
 
-    async def lose(request: Request) -> Response | None:
-        if request.method != "DELETE":
-            return None
-        await cluster.transport.request(request)
+    def lose() -> Response:
+        cluster.remove(PODS, "p", grace=30)
         return refusal(504, "Timeout")
 
-    async with cluster.manager(config(), Meddler(cluster.transport, lose)):
-        await taint(cluster, DEDICATED)
+    async with cluster.manager(config(), Before(cluster, "DELETE", "/p", lose)):
+        cluster.taint(DEDICATED)
         await asyncio.sleep(10)
-        now = DeleteOptions(grace_period_seconds=0)
-        await cluster.client.delete(PODS, "default", "p", now)
+        cluster.remove(PODS, "p")
         await asyncio.sleep(10)
-    assert await events(cluster) == [event("p", MARKING)]
+    assert cluster.told(counted=True) == [event("p", MARKING)]
 
 
 async def test_a_later_eviction_is_cancelled_also_if_the_next_one_must_wait(
-    cluster: Cluster,
+    cluster: Tainted,
 ) -> None:
     """The event is recorded at once, as upstream."""
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    cluster.add("Node", "a", status=ready)
+    cluster.ready()
     key = UNREACHABLE["key"]
-    add_pod(cluster, "p", {**tolerating(60, key), "operator": "Equal", "value": "x"})
-    add_pod(cluster, "q", tolerating(60, key))
+    cluster.pod("p", {**tolerating(60, key), "operator": "Equal", "value": "x"})
+    cluster.pod("q", tolerating(60, key))
     async with cluster.manager(config()):
-        await taint(cluster, {**UNREACHABLE, "value": "x"})
+        cluster.taint({**UNREACHABLE, "value": "x"})
         await asyncio.sleep(5)
-        await taint(cluster, {**UNREACHABLE, "value": "y"})
+        cluster.taint({**UNREACHABLE, "value": "y"})
         await asyncio.sleep(5)
-        assert await evicted(cluster) == []
-        assert event("p", CANCELLING) in await events(cluster)
+        assert cluster.evicted() == []
+        assert event("p", CANCELLING) in cluster.told(counted=True)
         await asyncio.sleep(30)
-        assert await evicted(cluster) == ["p"]
+        assert cluster.evicted() == ["p"]
