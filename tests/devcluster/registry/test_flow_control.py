@@ -31,11 +31,10 @@ async def test_every_cluster_has_those_of_upstream(cluster: Cluster) -> None:
     found = {}
     for plural in ("flowschemas", "prioritylevelconfigurations"):
         kind = kind_of(cluster, plural)
-        ordered = kind.strategy.in_table_order([*storage.collection(kind.resource)])
-        found[plural] = [each.obj for each in ordered]
-        assert [kind.strategy.validate(each) for each in found[plural]] == (
-            [[]] * len(ordered)
-        )
+        stored = [*storage.collection(kind.resource)]
+        found[plural] = [each.obj for each in kind.strategy.in_table_order(stored)]
+        wrong = [kind.strategy.validate(each) for each in found[plural]]
+        assert wrong == [[]] * len(stored)
     schemas, levels = found.values()
     assert tuple(each["metadata"]["name"] for each in schemas) == SCHEMAS
     dangling = [each["status"]["conditions"][0]["status"] for each in schemas]

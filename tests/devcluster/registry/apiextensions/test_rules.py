@@ -2,20 +2,12 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.registry.apiextensions.schemas.keywords import ABSENT
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
-from tests.clusters import Cluster
-from tests.devcluster.registry.apiextensions.test_definitions import (
-    define,
-    spec,
-    version,
-)
-from tests.devcluster.requests import call
 from tests.devcluster.rows import rows
 
 TEXT: JSON = {"type": "string"}
@@ -202,44 +194,3 @@ def test_rules_that_take_too_long_together_end() -> None:
 
 
 # Definitions
-
-
-@pytest.mark.looptime
-async def test_rules_hold_on_every_way_to_an_object(cluster: Cluster) -> None:
-    schema = ruled(
-        an_object(
-            spec=ruled(
-                an_object(size=INTEGER, kind=TEXT),
-                {"rule": "self.kind == oldSelf.kind", "message": "kind is fixed"},
-            ),
-            status=an_object(size=INTEGER),
-        ),
-        {
-            "rule": "!has(self.status) || self.status.size <= self.spec.size",
-            "message": "too many",
-        },
-    )
-    given = version(schema={"openAPIV3Schema": schema}, subresources={"status": {}})
-    assert (await define(cluster, spec(given)))[0] == 201
-    path = "/apis/example.com/v1/namespaces/default/widgets"
-    body = {"metadata": {"name": "a"}, "spec": {"size": 1, "kind": "x"}}
-    answer = await call(cluster, "POST", path, msgspec.json.encode(body))
-    assert answer.status == 201
-    media = "application/merge-patch+json"
-
-    async def refusal(where: str, **change: JSON) -> str:
-        patch = msgspec.json.encode(change)
-        answer = await call(cluster, "PATCH", where, patch, content_type=media)
-        return str(msgspec.json.decode(answer.body).get("message", ""))
-
-    prefix = 'Widget.example.com "a" is invalid:'
-    assert await refusal(f"{path}/a", spec={"kind": "y"}) == (
-        f'{prefix} spec: Invalid value: "object": kind is fixed'
-    )
-    assert await refusal(f"{path}/a/status", status={"size": 2}) == (
-        f'{prefix} <nil>: Invalid value: "object": too many'
-    )
-    assert await refusal(f"{path}/a/status", status={"size": 1}) == ""
-    assert await refusal(f"{path}/a", spec={"size": 0}) == (
-        f'{prefix} <nil>: Invalid value: "object": too many'
-    )
