@@ -15,9 +15,9 @@ A step is a request with its body, and what is expected of the answer::
 object, ``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds
 pass. A path is ``/whole``, or ``namespace:resource.version.group/name/subresource``.
 Expected are a code below 300, or ``code``; ``says``, a message, "" for none;
-``causes``; ``warns``; the ``names`` and the ``rows`` of a list; the ``rest``, all but
-the metadata; ``unwritten``, that nothing was stored; else the value at a path, null for
-none. ``keep`` names values for later steps.
+``causes``; ``warns``; the ``names`` and the ``rows`` of a list; ``managers`` with their
+fields; the ``rest``, all but the metadata; ``unwritten``, that nothing was stored; else
+the value at a path, null for none. ``keep`` names values for later steps.
 """
 
 import asyncio
@@ -218,6 +218,11 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
             return warnings(answer)
         case "names":
             return [each["metadata"]["name"] for each in found["items"]]
+        case "managers":
+            return {
+                f"{each['manager']} {each['operation']}": each["fieldsV1"]
+                for each in found["metadata"].get("managedFields", ())
+            }
         case "rest":
             return {key: each for key, each in found.items() if key != "metadata"}
         case "rows":

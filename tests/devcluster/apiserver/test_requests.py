@@ -153,38 +153,6 @@ async def test_options_that_are_no_object_are_refused_in_the_words_of_go(
 
 
 @pytest.mark.looptime
-async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
-    web = json.dumps(deployment_json()).encode()
-    await call(cluster, "POST", WEB.rpartition("/")[0], web)
-    version = cluster.server.storage.version
-    dry = b'{"dryRun":["All"]}'
-    for method, path, body in (
-        ("DELETE", WEB, dry),
-        ("DELETE", WEB.rpartition("/")[0], dry),
-        ("DELETE", f"{WEB}?dryRun=All", b""),
-        ("PUT", f"{WEB}?dryRun=All", web.replace(b"app:v1", b"app:v2")),
-    ):
-        answer = await call(cluster, method, path, body)
-        assert answer.status == 200
-    assert cluster.server.storage.version == version
-
-
-@pytest.mark.looptime
-async def test_unknown_fields_are_warned_of_or_refused(cluster: Cluster) -> None:
-    """As fieldValidation says; the default is to warn."""
-    body = json.dumps(deployment_json(bogus=1)).encode()
-    path = WEB.rpartition("/")[0]
-    warned = await call(cluster, "POST", f"{path}?dryRun=All", body)
-    assert warned.headers["warning"] == '299 - "unknown field \\"spec.bogus\\""'
-    ignored = await call(
-        cluster, "POST", f"{path}?dryRun=All&fieldValidation=Ignore", body
-    )
-    assert "warning" not in ignored.headers
-    strict = await call(cluster, "POST", f"{path}?fieldValidation=Strict", body)
-    assert strict.status == 400
-
-
-@pytest.mark.looptime
 async def test_only_users_with_a_token_get_answers(cluster: Cluster) -> None:
     for path, code in (("/healthz", 200), ("/version", 200), (PODS_PATH, 403)):
         answer = await cluster.server.handle(Request("GET", path))
