@@ -1,20 +1,18 @@
 """Tests with faults, which find a bug that was planted.
 
-    pytest examples/e8_faults.py
+    pytest -o asyncio_mode=auto examples/e8_faults.py
 
 Each namespace with a label gets a ticket, a config map, and an annotation that names
 it. An answer of the API server may be lost although it has created the ticket; the
 operator must then not create another one. With `--planted-bug` it does: the name of a
 ticket is made up anew at each try. No test without faults can tell.
 
-The tests run the operator as a process on the cluster of the pytest plugin. The last of
-them is expected to fail, and to fail in no other way: it is the one that finds the bug.
+The tests run the operator on virtual time. Two of them are expected to fail, and to
+fail in no other way: they find the bug.
 """
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -35,7 +33,7 @@ from controller_manager.sdk import (
     option,
     run,
 )
-from controller_manager.testing import DevelopmentCluster, Fault, Faults
+from controller_manager.testing import Fault, Faults, VirtualManager
 
 WANTED = "example.com/wants-ticket"
 TICKET = "example.com/ticket"
@@ -91,39 +89,19 @@ CONTROLLER = Descriptor(
 # Its tests
 
 
-@pytest.fixture
-def start(cluster: DevelopmentCluster) -> Iterator[Callable[..., None]]:
-    """Return a function that starts the operator on the cluster; end it afterwards."""
-    # KUBECONFIG names the cluster.
-    assert cluster.kubeconfig.exists()
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(*flags: str) -> None:
-        command = [sys.executable, __file__, "--leader-elect=false", "--secure-port=0"]
-        processes.append(subprocess.Popen([*command, *flags]))
-
-    yield start
-    for each in processes:
-        each.terminate()
-        each.wait()
+async def tickets(manager: VirtualManager) -> tuple[str | None, list[str]]:
+    """Return the name in the annotation, and the names of the tickets there are."""
+    client = manager.client
+    namespace = await client.get(core_v1.NAMESPACES, "", "default")
+    page = await client.list_page(core_v1.CONFIG_MAPS, "default")
+    made = [each.metadata.name for each in page.items if TICKET in labels_of(each)]
+    return (namespace.metadata.annotations or {}).get(TICKET), made
 
 
-async def tickets(cluster: DevelopmentCluster, namespace: str) -> tuple[str, list[str]]:
-    """Ask for a ticket; return the name in the annotation, and the tickets there are.
-
-    Raises TimeoutError if there is no annotation after half a minute.
-    """
-    async with cluster.client() as client, asyncio.timeout(30):
-        labels = {"metadata": {"labels": {WANTED: "true"}}}
-        await client.patch(core_v1.NAMESPACES, "", namespace, labels)
-        name = None
-        while name is None:
-            await asyncio.sleep(0.05)
-            found = await client.get(core_v1.NAMESPACES, "", namespace)
-            name = (found.metadata.annotations or {}).get(TICKET)
-        page = await client.list_page(core_v1.CONFIG_MAPS, namespace)
-        made = [each.metadata.name for each in page.items if TICKET in labels_of(each)]
-        return name, made
+async def ask(manager: VirtualManager) -> None:
+    """Ask for a ticket."""
+    labels = {"metadata": {"labels": {WANTED: "true"}}}
+    await manager.client.patch(core_v1.NAMESPACES, "", "default", labels)
 
 
 def refused(faults: Faults) -> Fault:
@@ -144,13 +122,15 @@ def lost_answer(faults: Faults) -> Fault:
 
 def lost_note(faults: Faults) -> Fault:
     """Lose the answer to the second write."""
-    chosen = {"verbs": "patch", "resource": "namespaces", "user_agent": "tickets"}
+    chosen = {"verbs": "patch", "resource": "namespaces"}
     return faults.cut(carried_out=True, times=1, **chosen)
 
 
+PLANTED = "--planted-bug"
 FINDS_BUG = pytest.mark.xfail(raises=AssertionError, strict=True, reason="planted")
 
 
+@pytest.mark.own_controllers(CONTROLLER)
 @pytest.mark.parametrize(
     ("fault", "flags"),
     [
@@ -158,24 +138,38 @@ FINDS_BUG = pytest.mark.xfail(raises=AssertionError, strict=True, reason="plante
         (lost_request, ()),
         (lost_answer, ()),
         (lost_note, ()),
-        (refused, ("--planted-bug",)),
-        pytest.param(lost_answer, ("--planted-bug",), marks=FINDS_BUG),
+        (refused, (PLANTED,)),
+        pytest.param(lost_answer, (PLANTED,), marks=FINDS_BUG),
     ],
 )
 async def test_a_namespace_gets_one_ticket(
-    cluster: DevelopmentCluster,
-    namespace: str,
-    faults: Faults,
-    start: Callable[..., None],
-    fault: Callable[[Faults], Fault],
-    flags: tuple[str, ...],
+    manager: VirtualManager, fault: Callable[[Faults], Fault], flags: tuple[str, ...]
 ) -> None:
-    """Whatever happens to the requests."""
-    with fault(faults) as happened:
-        start(*flags)
-        name, made = await tickets(cluster, namespace)
+    """Whatever happens to the requests: a minute later all is as it should be."""
+    await manager.start(*flags)
+    with fault(manager.faults) as happened:
+        await ask(manager)
+        await manager.settle(60)
     if not happened.count:
         pytest.fail("the test proves nothing: the fault has met no request")
+    name, made = await tickets(manager)
+    assert made == [name]
+
+
+@pytest.mark.own_controllers(CONTROLLER)
+@pytest.mark.parametrize("flags", [(), pytest.param((PLANTED,), marks=FINDS_BUG)])
+async def test_a_crash_between_the_writes_makes_no_second_ticket(
+    manager: VirtualManager, flags: tuple[str, ...]
+) -> None:
+    """The second write takes so long that the operator crashes before."""
+    await manager.start(*flags)
+    with manager.faults.latency(10, verbs="patch", resource="namespaces"):
+        await ask(manager)
+        await asyncio.sleep(1)
+        await manager.crash()
+    await manager.start(*flags)
+    await manager.settle()
+    name, made = await tickets(manager)
     assert made == [name]
 
 

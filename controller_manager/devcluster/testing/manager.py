@@ -133,7 +133,8 @@ class VirtualManager:
     async def start(self, *flags: str) -> None:
         """Start the controllers with flags, such as ``--example=1``.
 
-        Their caches are synced once this returns. Raises ClusterError for a wrong flag.
+        Their caches are synced once this returns, unless faults prevent that for a
+        minute of the clock. Raises ClusterError for a wrong flag.
         """
         if self._running is not None:
             msg = "the manager runs already; stop it before it is started again"
@@ -159,8 +160,11 @@ class VirtualManager:
         self._stopping.clear()
         self._task = asyncio.create_task(manager.run(self._stopping))
         starting = asyncio.create_task(manager.started.wait())
-        either = (self._task, starting)
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            (self._task, starting),
+            timeout=_PATIENCE * _QUIET,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         starting.cancel()
         if self._task.done():
             await self.stop()

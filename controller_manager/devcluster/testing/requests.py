@@ -304,6 +304,7 @@ class OpenWatch:
         self._ending: asyncio.Future[tuple[Ending, int]] = (
             asyncio.get_running_loop().create_future()
         )
+        self._is_cut = asyncio.Event()
 
     @property
     def status(self) -> int:
@@ -316,7 +317,12 @@ class OpenWatch:
         return self._answer.headers
 
     def end(self, ending: Ending, oldest: int) -> None:
-        """End the stream; `oldest` is the oldest version that is not gone."""
+        """End the stream; `oldest` is the oldest version that is not gone.
+
+        A silent one can still be cut.
+        """
+        if ending is Ending.CUT:
+            self._is_cut.set()
         if not self._ending.done():
             self._ending.set_result((ending, oldest))
 
@@ -335,7 +341,8 @@ class OpenWatch:
                 frame = frame_of(self.headers["content-type"])
                 yield gone_event(self.request, oldest, frame)
             case Ending.SILENT:
-                await asyncio.Event().wait()  # until the client disconnects
+                await self._is_cut.wait()  # or until the client disconnects
+                raise ConnectionCutError
 
     async def _next(self, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
         """Return the next piece, `None` at each kind of end of the stream."""
@@ -347,10 +354,10 @@ class OpenWatch:
                 (coming, self._ending), return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            if not coming.done():
+            if self._ending.done() or not coming.done():
                 coming.cancel()
                 await asyncio.gather(coming, return_exceptions=True)
-        return None if coming.cancelled() else coming.result()
+        return None if self._ending.done() else coming.result()
 
     async def close(self) -> None:
         """Stop the stream."""

@@ -1,5 +1,6 @@
 """The manager of an author's controllers: in memory, on virtual time, confined."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +176,89 @@ async def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file.write_text("kind: Nothing")
     with pytest.raises(ClusterError, match=r"wrong\.yaml"):
         await VirtualManager([CONTROLLER]).create_manifests(file)
+
+
+async def site(manager: VirtualManager, name: str) -> None:
+    """Create another website."""
+    site = Website(metadata=ObjectMeta(name=name, namespace="default"))
+    await manager.client.create(WEBSITES, site)
+
+
+async def deployed(manager: VirtualManager) -> list[str]:
+    """Return the names of the deployments."""
+    page = await manager.client.list_page(*WHERE)
+    return [each.metadata.name for each in page.items]
+
+
+async def test_lost_and_silent_watches_delay_the_controllers_only(
+    manager: VirtualManager, definition: Path
+) -> None:
+    """A silent one makes stale caches, until the client watches again."""
+    await create(manager, definition)
+    await manager.settle()
+    assert manager.faults.drop_watches(resource="websites") == 1
+    await site(manager, "a")
+    await manager.settle(2)
+    assert await deployed(manager) == ["web-a", "web-shop"]
+    assert manager.faults.expire_watches() > 1
+    await site(manager, "b")
+    await manager.settle(2)
+    assert await deployed(manager) == ["web-a", "web-b", "web-shop"]
+    assert manager.faults.silence_watches(resource="websites") == 1
+    await site(manager, "c")
+    await manager.settle(5)
+    assert "web-c" not in await deployed(manager)
+    manager.faults.restart(downtime=3)
+    await manager.settle(30)
+    assert "web-c" in await deployed(manager)
+
+
+async def test_refused_and_slow_writes_are_those_of_the_controllers(
+    manager: VirtualManager, definition: Path
+) -> None:
+    """The client of the test meets no fault; `clear` ends them."""
+    await create(manager, definition)
+    slow = manager.faults.latency(5, times=1, verbs="patch")
+    fault = manager.faults.refuse(503, verbs="patch", resource="deployments")
+    before = manager.clock.now()
+    await manager.settle(10)
+    assert fault.count > 1
+    assert slow.count == 1
+    assert (manager.clock.now() - before).total_seconds() >= 10
+    assert await deployed(manager) == []
+    manager.faults.clear()
+    await manager.settle(60)
+    assert await deployed(manager) == ["web-shop"]
+
+
+async def test_a_start_without_an_api_server_returns(
+    manager: VirtualManager, definition: Path
+) -> None:
+    """The controllers work once it is there."""
+    await create(manager, definition)
+    with manager.faults.outage():
+        await manager.settle()
+        assert await deployed(manager) == []
+    await manager.settle(60)
+    assert await deployed(manager) == ["web-shop"]
+
+
+async def test_a_crash_ends_syncs_in_the_middle(
+    manager: VirtualManager, definition: Path
+) -> None:
+    """No time passes, nothing is written any more, and all is done after a restart."""
+    await create(manager, definition)
+    manager.faults.latency(10, verbs="patch")
+    await manager.start()
+    await asyncio.sleep(1)
+    before = manager.clock.now()
+    await manager.crash()
+    assert manager.clock.now() == before
+    await asyncio.sleep(60)
+    assert await deployed(manager) == []
+    manager.faults.clear()
+    await manager.settle()
+    assert await deployed(manager) == ["web-shop"]
 
 
 TESTS = """
