@@ -14,11 +14,7 @@ _SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """A source of wall-clock and monotonic time.
-
-    >>> clock.now().isoformat()
-    '2026-01-01T00:00:00+00:00'
-    """
+    """A source of wall-clock and monotonic time."""
 
     def now(self) -> datetime:
         """Return the wall-clock time, timezone-aware, in UTC."""

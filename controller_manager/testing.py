@@ -5,41 +5,16 @@ Semantic versioning is promised for this module as for `controller_manager.sdk`.
 is imported at its first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from controller_manager.devcluster import testing
+
+__all__ = testing.__all__
+
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing import (
-        ClusterError,
-        ClusterSettings,
-        DevelopmentCluster,
-        Fault,
-        Faults,
-        RecordedRequest,
-        Requests,
-        Snapshot,
-        TemporaryNamespace,
-        VirtualManager,
-    )
-
-__all__ = [
-    "ClusterError",
-    "ClusterSettings",
-    "DevelopmentCluster",
-    "Fault",
-    "Faults",
-    "RecordedRequest",
-    "Requests",
-    "Snapshot",
-    "TemporaryNamespace",
-    "VirtualManager",
-]
-
-if not TYPE_CHECKING:  # mypy must find a name that is not there
+    from controller_manager.devcluster.testing import *  # noqa: F403 - of `__all__`
+else:
 
     def __getattr__(name: str) -> object:
         """Import an exported name at its first use."""
-        if name not in __all__:
-            msg = f"module {__name__!r} has no attribute {name!r}"
-            raise AttributeError(msg)
-        return getattr(import_module("controller_manager.devcluster.testing"), name)
+        return getattr(testing, name)

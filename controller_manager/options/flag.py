@@ -42,9 +42,6 @@ class Flag(Struct, frozen=True):
     not for an `inert_upstream` one: kube-controller-manager ignores that as well, and
     the manifests of installers have it (kubeadm's has --cluster-name). `check` returns
     the problem with a value, empty if it is valid.
-
-    >>> Flag("website-hosts", "strings", None, "The names of hosts.").is_list
-    True
     """
 
     name: str

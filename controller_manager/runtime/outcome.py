@@ -110,9 +110,6 @@ class Failed(Struct, frozen=True):
     `requeue_after`, in seconds, is the time at which the object needs a sync whether
     or not this one failed: a deadline, the next run, a pod that becomes available. The
     earlier of the two times counts.
-
-    >>> Failed(SyncError("no answer"), requeue_after=30).requeue_after
-    30
     """
 
     error: Exception

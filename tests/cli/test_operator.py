@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.cli.operator import make_command, operator_build
 from controller_manager.runtime.registry import RegistryError
 from controller_manager.sdk import (
@@ -17,7 +18,6 @@ from controller_manager.sdk import (
     NotFound,
     ObjectMeta,
     apps_v1,
-    coordination_v1,
     run,
 )
 from controller_manager.testing import ClusterSettings, DevelopmentCluster
@@ -171,7 +171,7 @@ async def test_the_roles_of_the_manifests_suffice_for_the_whole_process(
             )
         try:
             await _use(client, process)
-            lease = await client.get(coordination_v1.LEASES, "web", "website-operator")
+            lease = await client.get(LEASES, "web", "website-operator")
             assert lease.spec.holder_identity
             assert get(port, "/readyz")[0] == 200
             page = get(port, "/metrics", token_of(cluster.kubeconfig))[1]

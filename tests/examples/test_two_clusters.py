@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 from e6_two_clusters import CONTROLLER, MIRROR, MIRRORS
 
+from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.cli.operator import make_command
 from controller_manager.manager.startup import StartError
 from controller_manager.sdk import (
@@ -24,7 +25,6 @@ from controller_manager.sdk import (
     Reconciler,
     Resource,
     allow,
-    coordination_v1,
     core_v1,
 )
 from controller_manager.testing import (
@@ -292,7 +292,7 @@ async def test_a_process_works_on_two_clusters_with_the_roles_of_the_manifests(
         finally:
             process.terminate()
             await process.wait()
-        lease = (coordination_v1.LEASES, CONTROLLER.name, CONTROLLER.name)
+        lease = (LEASES, CONTROLLER.name, CONTROLLER.name)
         assert (await here.get(*lease)).spec.holder_identity is not None
         with pytest.raises(NotFound):
             await there.get(*lease)

@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 from msgspec import Raw, field
 
+from controller_manager.api.apiextensions import v1 as apiextensions_v1
 from controller_manager.api.apiextensions.schema import DefinitionError, schema_of
 from controller_manager.cli import operator
 from controller_manager.cli.command import make_command
@@ -27,7 +28,6 @@ from controller_manager.sdk import (
     Projection,
     Resource,
     Scale,
-    apiextensions_v1,
 )
 from controller_manager.testing import VirtualManager
 from tests.documents.facts import ROOT

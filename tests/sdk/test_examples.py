@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from controller_manager import sdk
+from controller_manager.api.apiextensions import v1 as apiextensions_v1
 from controller_manager.sdk import (
     APIStruct,
     ControllerContext,
     Descriptor,
     ObjectMeta,
-    apiextensions_v1,
     core_v1,
 )
 from controller_manager.testing import VirtualManager

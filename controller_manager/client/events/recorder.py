@@ -42,11 +42,7 @@ def is_dns_subdomain(name: str) -> bool:
 
 
 class EventRecorder(Protocol):
-    """Records events, by which a controller informs users of its actions.
-
-    >>> reconciler.recorder.event(WEBSITES, website, NORMAL, "Deployed", "It runs.")
-    >>> reconciler.recorder.event(WEBSITES, website, WARNING, "NoCertificate", "None.")
-    """
+    """Records events, by which a controller informs users of its actions."""
 
     def event(
         self,

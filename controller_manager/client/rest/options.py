@@ -20,13 +20,7 @@ long, the watch is opened anew a little too often.
 
 
 class PatchType(StrEnum):
-    """The kinds of patch, as media types.
-
-    >>> where = (core_v1.NAMESPACES, "", "default")
-    >>> patch = {"metadata": {"labels": {"team": "web"}}}
-    >>> (await client.patch(*where, patch, PatchType.MERGE)).metadata.labels["team"]
-    'web'
-    """
+    """The kinds of patch, as media types."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"

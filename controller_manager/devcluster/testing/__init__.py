@@ -6,10 +6,10 @@ Users import the names from `controller_manager.testing`.
 """
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from controller_manager.devcluster import settings
+from controller_manager.first_use import at_first_use
 
 if TYPE_CHECKING:
     from .cluster import DevelopmentCluster, TemporaryNamespace
@@ -64,20 +64,5 @@ class ClusterSettings(settings.Settings):
 
 SETTINGS: Final[tuple[settings.Setting, ...]] = settings.settings_of(ClusterSettings)
 
-_MODULES: Final = {
-    "DevelopmentCluster": "cluster",
-    "Fault": "requests",
-    "Faults": "faults",
-    "RecordedRequest": "requests",
-    "Requests": "requests",
-    "Snapshot": "faults",
-    "TemporaryNamespace": "cluster",
-    "VirtualManager": "manager",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import an exported name at its first use."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+if not TYPE_CHECKING:  # mypy must find a name that is not there
+    __getattr__ = at_first_use(__name__)
