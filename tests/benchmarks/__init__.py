@@ -8,6 +8,7 @@
 - `report`: shows the results.
 - `__main__`: the command.
 - `sizing`: a command of its own, for docs/sizing.md.
+- `operators`: a command of its own, for docs/operators-measured.md.
 
 Absolute times mean nothing on other machines: compare two contenders in one run,
 or two sizes.

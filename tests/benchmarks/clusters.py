@@ -37,6 +37,15 @@ class BenchCluster:
         order = {"do": "copy workload", "name": name, "count": count, "nodes": nodes}
         await self._order(order)
 
+    async def refuse_next(self, resource: str, name: str) -> None:
+        """Refuse the next update or patch of an object, with 409."""
+        await self._order({"do": "conflict", "resource": resource, "name": name})
+
+    async def lose_watches(self, ending: str, config_map: str) -> None:
+        """End all watches, and delete a config map before anybody watches again."""
+        order = {"do": "lose watches", "ending": ending, "config_map": config_map}
+        await self._order(order)
+
     async def _order(self, order: JSON) -> JSON:
         server = self.server
         assert server is not None

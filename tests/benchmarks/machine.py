@@ -29,6 +29,12 @@ def usage_of(pid: int) -> Usage:
     )
 
 
+def proportional_of(pid: int) -> float:
+    """Return the memory of a process in MB, with its share of what others use, too."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return _megabytes(next(each for each in lines if each.startswith("Pss:"))[4:])
+
+
 def _cpu_of(pid: int) -> float:
     """Return the CPU seconds of a process.
 

@@ -11,6 +11,7 @@ import json
 import sys
 import uuid
 from collections import Counter
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +21,21 @@ import uvloop
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver.responses import refused
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.http_server import Answer, Answering
 from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme.query import is_true
+from controller_manager.devcluster.scheme.statuses import conflict
+from controller_manager.devcluster.testing.requests import (
+    Ending,
+    Fault,
+    FaultLayer,
+    RequestFilter,
+    Which,
+    make_filter,
+)
 from tests.benchmarks.sizing.copies import Copies
 
 DRIVER: Final = "controller-manager-benchmarks"
@@ -31,15 +44,18 @@ _APPS: Final = 100
 _TURN: Final = 0.01
 """Seconds between two bursts of a storm."""
 _CALM_TURNS: Final = 20
+_TURNS_TO_END: Final = 3
+"""Turns after which a watch that is ended takes no more events."""
 _LATE: Final = 0.2
 """Seconds; a turn that comes so late says that the event loop is busy."""
 
 
 class BenchServer:
-    """The cluster, its count of requests, and its storms of changes."""
+    """The cluster, its count of requests, its storms of changes, and its faults."""
 
-    def __init__(self, cluster: DevCluster) -> None:
+    def __init__(self, cluster: DevCluster, faults: FaultLayer) -> None:
         self._cluster = cluster
+        self._faults = faults
         self._counts: Counter[str] = Counter()
         self._pods = cluster.server.storage.collection("pods")
         self._copies = Copies(cluster.server.storage)
@@ -52,7 +68,9 @@ class BenchServer:
                 self._counts[_verb(request)] += 1
                 if request.body:
                     self._counts["bytes sent"] += len(request.body)
-            return await handle_as(certificate_user, request)
+            answer = await handle_as(certificate_user, request)
+            self._counts["conflicts"] += answer.status == HTTPStatus.CONFLICT
+            return answer
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
@@ -87,7 +105,27 @@ class BenchServer:
             case "copy workload":
                 self._copies.add(order["name"], order["count"], order["nodes"])
                 await _catch_up()
+            case "conflict":
+                which: Which = {"resource": order["resource"], "name": order["name"]}
+                chosen = make_filter(which, ("update", "patch"))
+                self._faults.add(Fault(chosen, _refuse, 1))
+            case "lose watches":
+                await self._lose_watches(Ending[order["ending"]], order["config_map"])
         return {}
+
+    async def _lose_watches(self, ending: Ending, config_map: str) -> None:
+        """End all watches, and delete a config map before anybody watches again.
+
+        With EXPIRED, nobody can read in the history that it was deleted.
+        """
+        storage = self._cluster.server.storage
+        self._faults.end_watches(RequestFilter(), ending, storage.version)
+        for _ in range(_TURNS_TO_END):
+            await asyncio.sleep(0)
+        storage.collection("configmaps").remove((NAMESPACE, config_map))
+        if ending is Ending.EXPIRED:
+            for kind in self._cluster.server.catalogue.all():
+                storage.collection(kind.resource).compact()
 
     async def _storm(self, rate: int, seconds: float) -> JSON:
         """Change the status of idle pods, `rate` times a second."""
@@ -113,11 +151,17 @@ class BenchServer:
         self._pods.put(key, {**stored.obj, "status": status})
 
 
+async def _refuse(request: Request, answer: Answering) -> Answer:
+    """Refuse a write, as if somebody else had just written the object."""
+    del answer
+    return refused(conflict("", request.path, "", "the object has been modified"))
+
+
 def _verb(request: Request) -> str:
     if request.method != "GET":
         what = "events" if "/events" in request.path else ""
         return f"{request.method} {what}".strip()
-    return "WATCH" if ("watch", "true") in request.query else "GET"
+    return "WATCH" if is_true(dict(request.query), "watch") else "GET"
 
 
 _CONTAINERS: Final = [
@@ -226,8 +270,9 @@ async def _serve(
     options = ClusterOptions(
         port=0, nodes=nodes, pod_start_delay=start_delay, grace_scale=0.0
     )
-    async with DevCluster(options, SystemClock()) as cluster:
-        server = BenchServer(cluster)
+    faults = FaultLayer()
+    async with DevCluster(options, SystemClock(), intercept=faults) as cluster:
+        server = BenchServer(cluster, faults)
         server.fill(idle_pods)
         await _catch_up()
         cluster.write_kubeconfig(kubeconfig)
