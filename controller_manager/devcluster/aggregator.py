@@ -25,18 +25,12 @@ from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.registry.core.configuration import CONFIG_MAPS
 from controller_manager.serving.certificates import Pair
 
+from . import webhook
 from .inmemory import StreamingResponse
 from .proxying import Address, proxied, unverified
 from .registry.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
 from .scheme.statuses import Refusal
 from .storage import Storage
-from .webhook import (
-    NO_AUTHORITY,
-    UnresolvedError,
-    addresses_of,
-    authority_of,
-    new_context,
-)
 
 Version = tuple[str, str]
 """A group and a version."""
@@ -194,8 +188,8 @@ class RemoteServer:
         service = self.spec["service"]
         place = service["namespace"], service["name"], int(service["port"])
         try:
-            return addresses_of(self._storage, *place)[0]
-        except UnresolvedError as error:
+            return webhook.addresses_of(self._storage, *place)[0]
+        except webhook.UnresolvedError as error:
             raise _unavailable(str(error)) from None
 
     def _tls(self) -> ssl.SSLContext:
@@ -203,10 +197,10 @@ class RemoteServer:
         if self._context is None:
             if self.spec.get("insecureSkipTLSVerify"):
                 context = unverified()
-            elif (authority := authority_of(self.spec)) is not None:
-                context = new_context(authority)
+            elif (authority := webhook.authority_of(self.spec)) is not None:
+                context = webhook.new_context(authority)
             else:
-                raise _unavailable(NO_AUTHORITY)
+                raise _unavailable(webhook.NO_AUTHORITY)
             pair = self._certificate
             load_certificate(context, pair.certificate, pair.key)
             self._context = context

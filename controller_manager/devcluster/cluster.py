@@ -23,11 +23,7 @@ from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.devcluster.admission.plugins import (
-    ON_BY_DEFAULT,
-    WITHOUT_ACCOUNTS,
-    chosen_plugins,
-)
+from controller_manager.devcluster.admission import plugins
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.manager.manager import ControllerManager
@@ -39,6 +35,7 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import COMMAND_USER_AGENT, USER_AGENT
 
+from . import http_server
 from .aggregator import FRONT_PROXY, Aggregator, add_authorities
 from .controlplane import (
     MANAGER,
@@ -48,13 +45,6 @@ from .controlplane import (
     keep_system_namespaces,
 )
 from .data_file import DataFile, Saving
-from .http_server import (
-    ClusterKeys,
-    HTTPServer,
-    Interceptor,
-    Observer,
-    client_certificate,
-)
 from .inmemory import InMemoryTransport
 from .manifests import Manifest, apply_manifests
 from .settings import ServerSettings, Settings
@@ -81,8 +71,10 @@ class ClusterOptions(ServerSettings):
     build: Registry = field(default_factory=lambda: Registry(()))
     """The controllers that have roles, and can run beside the cluster."""
     features: FeatureGates = field(default_factory=FeatureGates)
-    admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
-    keys: ClusterKeys = field(default_factory=ClusterKeys.generate)
+    admission_plugins: frozenset[str] = plugins.WITHOUT_ACCOUNTS
+    keys: http_server.ClusterKeys = field(
+        default_factory=http_server.ClusterKeys.generate
+    )
     data: DataFile | None = None
     """Where the state is kept, which is open; the cluster closes it at its end."""
 
@@ -131,8 +123,8 @@ class DevCluster:
         options: ClusterOptions,
         clock: Clock,
         logger: Logger | None = None,
-        intercept: Interceptor | None = None,
-        observe: Observer | None = None,
+        intercept: http_server.Interceptor | None = None,
+        observe: http_server.Observer | None = None,
     ) -> None:
         """Take the settings; nothing listens yet.
 
@@ -165,7 +157,7 @@ class DevCluster:
             storage=storage,
         )
         self.server.know_everybody()
-        self._http = HTTPServer(
+        self._http = http_server.HTTPServer(
             self.server,
             options.port,
             self._tls(),
@@ -214,7 +206,7 @@ class DevCluster:
         self._stack.push_async_callback(self._http.close)
         namespaces = keep_system_namespaces(self.server.objects)
         add_authorities(self.server.objects, self._certificate)
-        pair = client_certificate(self._certificate, FRONT_PROXY)
+        pair = http_server.client_certificate(self._certificate, FRONT_PROXY)
         aggregator = Aggregator(self.server, pair)
         works = {
             "nodes": nodes.run(),
@@ -264,7 +256,7 @@ class DevCluster:
         return self._http.url
 
     @property
-    def http(self) -> HTTPServer:
+    def http(self) -> http_server.HTTPServer:
         """The HTTPS server, which may be closed and started again."""
         return self._http
 
@@ -279,7 +271,7 @@ class DevCluster:
 
     def manager_credentials(self) -> Credentials:
         """Return the controller manager's credentials for an HTTP transport."""
-        pair = client_certificate(self._certificate, MANAGER)
+        pair = http_server.client_certificate(self._certificate, MANAGER)
         return Credentials(
             self.url,
             clock=self._clock,
@@ -320,7 +312,7 @@ class DevCluster:
         }
 
     def _manager(self) -> dict[str, str]:
-        pair = client_certificate(self._certificate, MANAGER)
+        pair = http_server.client_certificate(self._certificate, MANAGER)
         return {
             "client-certificate-data": base64.b64encode(pair.certificate).decode(),
             "client-key-data": base64.b64encode(pair.key).decode(),
@@ -407,7 +399,7 @@ def prepared(
         file = None
         if settings.data is not None:
             file = stack.enter_context(DataFile.open(Path(settings.data)))
-        keys = file.keys if file is not None else ClusterKeys.generate()
+        keys = file.keys if file is not None else http_server.ClusterKeys.generate()
         temporary = TemporaryDirectory(prefix="devcluster-")
         directory = Path(stack.enter_context(temporary))
         flags = keys.write(directory)
@@ -435,10 +427,10 @@ def prepared(
 def _plugins(settings: Settings, build: Registry) -> frozenset[str]:
     """Return the admission plugins that are on; raises PluginError."""
     running = {each.name for each in build.select(settings.controllers)}
-    return chosen_plugins(
+    return plugins.chosen_plugins(
         settings.enable_admission_plugins,
         settings.disable_admission_plugins,
-        ON_BY_DEFAULT if running >= _OF_ACCOUNTS else WITHOUT_ACCOUNTS,
+        plugins.ON_BY_DEFAULT if running >= _OF_ACCOUNTS else plugins.WITHOUT_ACCOUNTS,
     )
 
 

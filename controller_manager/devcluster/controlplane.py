@@ -13,32 +13,20 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.plugins import (
-    WITHOUT_ACCOUNTS,
-    build_chain,
-)
+from controller_manager.devcluster.admission import plugins
 from controller_manager.devcluster.admission.writes import Parts
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.admission import Chain
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Document
-from controller_manager.devcluster.apiserver.security import (
-    ANONYMOUS,
-    KnownUsers,
-    Tokens,
-    User,
-)
 from controller_manager.devcluster.metrics.apis import metrics_apis
+from controller_manager.devcluster.registry import authentication
 from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.registry.apiregistration import add_local_services
-from controller_manager.devcluster.registry.authentication import (
-    account_of,
-    impersonated,
-    impersonates,
-)
 from controller_manager.devcluster.registry.built_in import (
     bootstrap_manifest,
 )
@@ -68,19 +56,12 @@ from controller_manager.devcluster.registry.discovery import SLICES
 from controller_manager.devcluster.registry.networking.addresses import (
     add_default_cidr,
 )
+from controller_manager.devcluster.registry.rbac import kinds
 from controller_manager.devcluster.registry.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.registry.rbac.kinds import (
-    AUTO_UPDATE,
-    EscalationCheck,
-    reconcile,
-)
 from controller_manager.devcluster.registry.scheduling import (
     add_system_classes,
 )
-from controller_manager.devcluster.validation.values import (
-    family_of,
-    parse_address,
-)
+from controller_manager.devcluster.validation import values
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission, controller_roles
@@ -134,8 +115,8 @@ def add_kubernetes_service(objects: Objects, host: str, port: int) -> None:
         known = objects.find(SERVICES, _NAMESPACE, _NAME).obj
         changed = {**known, "spec": {**known["spec"], "ports": [clients]}}
         objects.update(SERVICES, _NAMESPACE, _NAME, changed)
-    address = parse_address(host)
-    family = family_of(address) if address else "IPv4"
+    address = values.parse_address(host)
+    family = values.family_of(address) if address else "IPv4"
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     _add(
         objects,
@@ -198,7 +179,7 @@ def _marked(obj: JSON) -> JSON:
         "kubernetes.io/bootstrapping": "rbac-defaults",
         **(metadata.get("labels") or {}),
     }
-    marks = {"labels": labels, "annotations": {AUTO_UPDATE: "true"}}
+    marks = {"labels": labels, "annotations": {kinds.AUTO_UPDATE: "true"}}
     return {**obj, "metadata": {**metadata, **marks}}
 
 
@@ -252,12 +233,12 @@ class APIServer(GenericAPIServer):
         *,
         clock: Clock,
         rng: random.Random,
-        users: Mapping[str, User],
+        users: Mapping[str, security.User],
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         build: Registry = _NO_CONTROLLERS,
         features: FeatureGates | None = None,
-        admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
+        admission_plugins: Collection[str] = plugins.WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
         storage: Storage | None = None,
     ) -> None:
@@ -272,17 +253,19 @@ class APIServer(GenericAPIServer):
         storage = storage or Storage()
         self._build, self._features = build, features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
-        authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
+        authorizer = (
+            RBACAuthorizer(storage) if rbac else security.KnownUsers(self._is_known)
+        )
         parts = Parts(storage, clock, rng, authorizer, self._kinds, self._features)
         super().__init__(
             kinds_with(self._features),
             storage,
             clock=clock,
             rng=rng,
-            tokens=Tokens(users, self._bound_tokens, self._user_of),
+            tokens=security.Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
-            admission=build_chain(
-                admission_plugins, parts, [EscalationCheck(authorizer)]
+            admission=plugins.build_chain(
+                admission_plugins, parts, [kinds.EscalationCheck(authorizer)]
             ),
             storages=find_storages(),
             logger=logger,
@@ -315,7 +298,7 @@ class APIServer(GenericAPIServer):
         """Complete the bootstrap roles and bindings, if roles decide."""
         if isinstance(self.authorizer, RBACAuthorizer):
             wanted = bootstrap_objects(self._build, self._features)
-            reconcile(self._unchecked, self.catalogue.of, wanted)
+            kinds.reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
@@ -349,22 +332,22 @@ class APIServer(GenericAPIServer):
 
     def _is_known(self, name: str) -> bool:
         if self._knows_everybody:
-            return name != ANONYMOUS.name
-        account = account_of(name)
+            return name != security.ANONYMOUS.name
+        account = authentication.account_of(name)
         if account is None:
             return self.tokens.is_known(name)
         return self.storage.collection("serviceaccounts").get(account) is not None
 
-    def impersonated(self, user: User, request: Request) -> User:
+    def impersonated(self, user: security.User, request: Request) -> security.User:
         """Return the user that the Impersonate headers name; raises Refusal."""
-        if not impersonates(request.headers):
+        if not authentication.impersonates(request.headers):
             return user
-        return impersonated(user, request.headers, self.authorizer)
+        return authentication.impersonated(user, request.headers, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()
 
-    def _user_of(self, token: str) -> User | None:
+    def _user_of(self, token: str) -> security.User | None:
         now = self.objects.clock.now()
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user

@@ -21,18 +21,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.apiserver.responses import Upgrade, refused
-from controller_manager.devcluster.apiserver.security import (
-    AUTHENTICATED,
-    CREDENTIAL_ID,
-    User,
-)
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    slow_request,
-    too_large_body,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.certificates import Pair, self_signed
@@ -143,7 +135,7 @@ def client_certificate(authority: Pair, name: str, *groups: str) -> Pair:
 
 
 @lru_cache(256)
-def user_of(encoded: bytes) -> User:
+def user_of(encoded: bytes) -> security.User:
     """Return the user that a certificate (DER) names."""
     subject = x509.load_der_x509_certificate(encoded).subject
 
@@ -153,8 +145,8 @@ def user_of(encoded: bytes) -> User:
     name = "".join(values(NameOID.COMMON_NAME)[:1])
     groups = values(NameOID.ORGANIZATION_NAME)
     fingerprint = hashlib.sha256(encoded).hexdigest()
-    extra = {CREDENTIAL_ID: (f"X509SHA256={fingerprint}",)}
-    return User(name, "", (*groups, AUTHENTICATED), extra)
+    extra = {security.CREDENTIAL_ID: (f"X509SHA256={fingerprint}",)}
+    return security.User(name, "", (*groups, security.AUTHENTICATED), extra)
 
 
 # Serves an API server over HTTPS.
@@ -304,7 +296,7 @@ class HTTPServer:
             limit = self._server.body_limit(plain, user) or _MAX_BODY
             try:
                 plain = replace(plain, body=await _body_of(request, limit))
-            except Refusal as refusal:
+            except statuses.Refusal as refusal:
                 headers["connection"] = "close"
                 return _whole(refused(refusal), headers)
         try:
@@ -322,7 +314,7 @@ class HTTPServer:
         self,
         request: web.BaseRequest,
         plain: Request,
-        user: User | None,
+        user: security.User | None,
         headers: dict[str, str],
     ) -> web.StreamResponse:
         """Answer the request of a user with or without a certificate."""
@@ -350,7 +342,7 @@ class HTTPServer:
         return whole
 
     def _observed(
-        self, request: Request, user: User | None, answer: Answer | None
+        self, request: Request, user: security.User | None, answer: Answer | None
     ) -> None:
         if self._observe is not None:
             self._observe(request, self._server.name_of_user(user, request), answer)
@@ -378,16 +370,16 @@ async def _body_of(request: web.BaseRequest, limit: int) -> bytes:
     Raises Refusal for a body that is too large, or that does not come to its end.
     """
     if (request.content_length or 0) > limit:
-        raise too_large_body(limit)
+        raise statuses.too_large_body(limit)
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
             while piece := await request.content.readany():
                 body += piece
                 if len(body) > limit:
-                    raise too_large_body(limit)
+                    raise statuses.too_large_body(limit)
     except TimeoutError:
-        raise slow_request() from None
+        raise statuses.slow_request() from None
     return bytes(body)
 
 
@@ -415,7 +407,7 @@ def _whole(answer: Response, headers: dict[str, str]) -> Whole:
     return Whole(status=answer.status, headers=headers, body=answer.body)
 
 
-def _user_of(request: web.BaseRequest) -> User | None:
+def _user_of(request: web.BaseRequest) -> security.User | None:
     connection = request.get_extra_info("ssl_object")
     encoded = connection.getpeercert(binary_form=True) if connection else None
     return user_of(encoded) if encoded else None

@@ -4,13 +4,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver import field_type
 from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.field_manager import version_of
-from controller_manager.devcluster.apiserver.field_type import (
-    DEDUCED,
-    FieldType,
-    faults_of,
-)
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.merging import merged
 from controller_manager.devcluster.cel.evaluation import (
@@ -19,11 +15,7 @@ from controller_manager.devcluster.cel.evaluation import (
     size_of,
 )
 from controller_manager.devcluster.cel.values import EvaluationError, Message, Value
-from controller_manager.devcluster.scheme.patches import (
-    PatchError,
-    TestFailedError,
-    json_patch,
-)
+from controller_manager.devcluster.scheme import patches
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 
 from . import writes
@@ -61,10 +53,10 @@ def _patched(obj: JSON, operations: Value) -> JSON:
             "type mismatch: JSONPatchType.expression should evaluate to array"
         )
     try:
-        found = json_patch(obj, [_operation(each) for each in operations])
-    except TestFailedError:
+        found = patches.json_patch(obj, [_operation(each) for each in operations])
+    except patches.TestFailedError:
         return obj
-    except PatchError as error:
+    except patches.PatchError as error:
         raise MutationError(f"JSONPath: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
         raise MutationError("JSONPath: the patch leaves no object with metadata")
@@ -96,8 +88,8 @@ def _applied(obj: JSON, config: Value, kind: Kind) -> JSON:
         raise MutationError(f"type mismatch: {why}")
     wanted = {**as_json(config), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     # A subresource may have a body of another kind, whose types are unknown here.
-    type_ = version_of(kind).type if obj["kind"] == kind.kind else DEDUCED
-    if faults := faults_of(wanted, type_):
+    type_ = version_of(kind).type if obj["kind"] == kind.kind else field_type.DEDUCED
+    if faults := field_type.faults_of(wanted, type_):
         why = f"failed to convert patch object to typed object: {faults}"
         raise MutationError(f"error applying patch: {why}")
     if atomic := ", ".join(_atomic(wanted, type_, "")):
@@ -108,7 +100,7 @@ def _applied(obj: JSON, config: Value, kind: Kind) -> JSON:
     return merged(obj, wanted, type_)
 
 
-def _atomic(value: Any, type_: FieldType, path: str) -> Iterator[str]:
+def _atomic(value: Any, type_: field_type.FieldType, path: str) -> Iterator[str]:
     """Yield the paths of values that would be replaced as a whole (findAtomics)."""
     if isinstance(value, dict) and type_.map:
         if type_.map.is_atomic:

@@ -10,12 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.admission import Operation, Write
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    invalid_object,
-    shown,
-)
+from controller_manager.devcluster.scheme import statuses
 
 from .pod_security_checks import (
     CONTAINER_LISTS,
@@ -70,14 +65,14 @@ _LABELS: Final = frozenset(
 )
 
 
-def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
+def policy_of(labels: dict[str, str]) -> tuple[Policy, list[statuses.Cause]]:
     """Return the policy of a namespace, and the errors in its labels.
 
     Without a level for warnings, that of enforcement counts. A wrong level counts as
     ``restricted`` where it is enforced, and as ``privileged`` elsewhere; a wrong
     version counts as the latest. (PolicyToEvaluate)
     """
-    causes: list[Cause] = []
+    causes: list[statuses.Cause] = []
     if _LABELS.isdisjoint(labels):
         return _NO_POLICY, causes
     enforce = _level_version(labels, "enforce", RESTRICTED, causes)
@@ -90,7 +85,7 @@ def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
 
 
 def _level_version(
-    labels: dict[str, str], mode: str, wrong: str, causes: list[Cause]
+    labels: dict[str, str], mode: str, wrong: str, causes: list[statuses.Cause]
 ) -> LevelVersion:
     """Read the two labels of a mode; add their errors to `causes`."""
     level = labels.get(f"{_PREFIX}{mode}", PRIVILEGED)
@@ -104,8 +99,8 @@ def _level_version(
     return LevelVersion(level, int(match[1]) if match else LATEST)
 
 
-def _wrong_label(label: str, value: str, why: str) -> Cause:
-    return invalid(f"metadata.labels[{label}]", shown(value), why)
+def _wrong_label(label: str, value: str, why: str) -> statuses.Cause:
+    return statuses.invalid(f"metadata.labels[{label}]", statuses.shown(value), why)
 
 
 # The plugin.
@@ -187,7 +182,9 @@ class PodSecurity(BuiltInPlugin):
             if [*map(str, wrong)] == [*map(str, wrong_before)]:
                 wrong = []
         if wrong:
-            raise invalid_object("", "Namespace", metadata.get("name", ""), wrong)
+            raise statuses.invalid_object(
+                "", "Namespace", metadata.get("name", ""), wrong
+            )
         if old is None or new.enforce == old.enforce:
             return
         is_relaxed = new.enforce.minor == old.enforce.minor and not (

@@ -5,10 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.control.certificates.request import (
-    InvalidRequest,
-    parse_request,
-)
+from controller_manager.control.certificates import request
 from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.security import Attributes, Authorizer
 from controller_manager.devcluster.registry.storage import set_default_class
@@ -296,8 +293,8 @@ def certificate_subject_restriction(write: Write, _: Parts) -> None:
     if spec.get("signerName") != _CLIENT:
         return
     try:
-        parsed = parse_request(spec.get("request"))
-    except InvalidRequest:
+        parsed = request.parse_request(spec.get("request"))
+    except request.InvalidRequest:
         return  # the validation refuses the request
     if _MASTERS in parsed.organizations:
         why = f"use of {_CLIENT} signer with {_MASTERS} group is not allowed"

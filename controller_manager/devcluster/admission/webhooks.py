@@ -10,11 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.admission import (
-    Operation,
-    Submission,
-    Write,
-)
+from controller_manager.devcluster.apiserver import admission
 from controller_manager.devcluster.apiserver.kind import Kind, Pending
 from controller_manager.devcluster.scheme.decoding import go_json_error, random_uid
 from controller_manager.devcluster.scheme.patches import PatchError, json_patch
@@ -150,7 +146,7 @@ class Question(Struct, frozen=True):
         return msgspec.json.encode({**head, "request": {"uid": uid, **self.request}})
 
 
-def question_of(hook: Hook, write: Write, kind: Kind) -> Question:
+def question_of(hook: Hook, write: admission.Write, kind: Kind) -> Question:
     """Return the review of a write, with its objects in the version of `kind`.
 
     Raises Unsuitable.
@@ -299,13 +295,13 @@ class Webhooks:
         """True if there is a configuration."""
         return len(self._configurations) > 0
 
-    def hooks(self, write: Write) -> Iterable[Hook]:
+    def hooks(self, write: admission.Write) -> Iterable[Hook]:
         """Return the webhooks that may match a write, in their order."""
         if not self.are_configured or writes.is_exempt(write):
             return ()
         return hooks_of(self._configurations)
 
-    def invocation(self, hook: Hook, write: Write) -> Invocation | None:
+    def invocation(self, hook: Hook, write: admission.Write) -> Invocation | None:
         """Return the call of a webhook, `None` if it does not match.
 
         Raises Refusal if its conditions cannot be evaluated.
@@ -319,7 +315,7 @@ class Webhooks:
         return Invocation(hook, kind)
 
     def _hold(
-        self, conditions: Iterable[JSON], hook: Hook, write: Write, kind: Kind
+        self, conditions: Iterable[JSON], hook: Hook, write: admission.Write, kind: Kind
     ) -> bool:
         names = writes.names_of(write, kind, self._matcher, self._authorizer)
         try:
@@ -331,7 +327,7 @@ class Webhooks:
             raise forbidden(asked.group, asked.plural, name, str(error)) from None
 
     def outcomes(
-        self, invocations: Iterable[Invocation], write: Write
+        self, invocations: Iterable[Invocation], write: admission.Write
     ) -> list[tuple[Hook, Outcome]]:
         """Return the answers of webhooks; raises Pending if one is missing.
 
@@ -357,14 +353,14 @@ class Webhooks:
         return found
 
     async def _ask(
-        self, asked: Iterable[tuple[Hook, Question]], submission: Submission
+        self, asked: Iterable[tuple[Hook, Question]], submission: admission.Submission
     ) -> None:
         async with asyncio.TaskGroup() as group:
             for hook, question in asked:
                 group.create_task(self._ask_one(hook, question, submission))
 
     async def _ask_one(
-        self, hook: Hook, question: Question, submission: Submission
+        self, hook: Hook, question: Question, submission: admission.Submission
     ) -> None:
         outcome = await self._outcome(hook, question)
         submission.remember(question.subject, outcome)
@@ -391,13 +387,13 @@ class ValidatingAdmissionWebhook(writes.BuiltInPlugin):
     """
 
     name: ClassVar = "ValidatingAdmissionWebhook"
-    validates: ClassVar = frozenset(Operation)
+    validates: ClassVar = frozenset(admission.Operation)
 
     def __init__(self, parts: writes.Parts) -> None:
         super().__init__(parts)
         self._webhooks = Webhooks("validating", parts)
 
-    def validate(self, write: Write) -> None:
+    def validate(self, write: admission.Write) -> None:
         """Raise Refusal if a webhook refuses; raise Pending if an answer is missing."""
         found = (
             self._webhooks.invocation(hook, write)
@@ -439,7 +435,7 @@ class MutatingAdmissionWebhook(writes.BuiltInPlugin):
     """
 
     name: ClassVar = "MutatingAdmissionWebhook"
-    mutates: ClassVar = frozenset(Operation)
+    mutates: ClassVar = frozenset(admission.Operation)
 
     def __init__(self, parts: writes.Parts) -> None:
         super().__init__(parts)
@@ -449,7 +445,7 @@ class MutatingAdmissionWebhook(writes.BuiltInPlugin):
         """Tell whether there is a configuration."""
         return self._webhooks.are_configured
 
-    def mutate(self, write: Write) -> None:
+    def mutate(self, write: admission.Write) -> None:
         """Change the object by all matching webhooks; raises Refusal and Pending."""
         hooks = self._webhooks.hooks(write)
         if not hooks:
@@ -464,7 +460,7 @@ class MutatingAdmissionWebhook(writes.BuiltInPlugin):
             rounds.note(hook.identity, write, changed=changed, policy=policy)
         rounds.end(write)
 
-    def _has_changed(self, invocation: Invocation, write: Write) -> bool:
+    def _has_changed(self, invocation: Invocation, write: admission.Write) -> bool:
         """Apply the answer of one webhook; tell whether it has changed the object."""
         hook = invocation.hook
         if write.is_dry_run and hook.has_side_effects:
@@ -479,7 +475,7 @@ class MutatingAdmissionWebhook(writes.BuiltInPlugin):
         return _patch(invocation, write, outcome.patch)
 
 
-def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
+def _patch(invocation: Invocation, write: admission.Write, patch: Any) -> bool:
     """Apply a patch to the object; tell whether the object changes. Raises Refusal."""
     hook, kind = invocation.hook, invocation.kind
     shown = writes.in_requested(write, kind, write.obj)

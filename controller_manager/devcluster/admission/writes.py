@@ -11,6 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.cel.syntax import SyntaxProblem
 from controller_manager.clock import Clock
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.admission import (
     Operation,
     Plugin,
@@ -19,11 +20,6 @@ from controller_manager.devcluster.apiserver.admission import (
 )
 from controller_manager.devcluster.apiserver.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.apiserver.negotiation import check_object
-from controller_manager.devcluster.apiserver.security import (
-    Attributes,
-    Authorizer,
-    account_user,
-)
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.kubernetes_library import (
     Asked,
@@ -62,7 +58,7 @@ class Parts:
     storage: Storage
     clock: Clock
     rng: random.Random
-    authorizer: Authorizer
+    authorizer: security.Authorizer
     kinds: Kinds
     features: FeatureGates
 
@@ -494,7 +490,7 @@ class Names(Mapping[str, Value]):
 
 
 def names_of(
-    write: Write, kind: Kind, matcher: Matcher, authorizer: Authorizer
+    write: Write, kind: Kind, matcher: Matcher, authorizer: security.Authorizer
 ) -> Names:
     """Return the values of a write for expressions, with objects of `kind`."""
     return Names(
@@ -533,12 +529,12 @@ def _namespace(write: Write, matcher: Matcher) -> JSON | None:
     }
 
 
-def _authorizer(write: Write, authorizer: Authorizer) -> AuthorizerValue:
+def _authorizer(write: Write, authorizer: security.Authorizer) -> AuthorizerValue:
     def decide(asked: Asked) -> Decision:
         user = write.user
         if asked.account:
-            user = account_user(*asked.account, "")
-        attributes = Attributes(
+            user = security.account_user(*asked.account, "")
+        attributes = security.Attributes(
             asked.verb,
             path=asked.path,
             group=asked.group,
@@ -552,7 +548,7 @@ def _authorizer(write: Write, authorizer: Authorizer) -> AuthorizerValue:
     return AuthorizerValue(decide)
 
 
-def _asked_resource(write: Write, authorizer: Authorizer) -> ResourceCheck:
+def _asked_resource(write: Write, authorizer: security.Authorizer) -> ResourceCheck:
     kind = write.requested
     asked = Asked(
         group=kind.group,

@@ -23,6 +23,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.storage import Stored
 
+from . import merging
 from .field_set import (
     EMPTY,
     Comparison,
@@ -37,20 +38,6 @@ from .field_set import (
 )
 from .field_type import DEDUCED, FieldType, faults_of, type_of_model
 from .kind import Answers, Catalogue, Kind, in_version, to_stored
-from .merging import (
-    Manager,
-    Owned,
-    Owners,
-    Pruning,
-    Version,
-    capped,
-    conflict_of,
-    entries_of,
-    is_reset,
-    merged,
-    owners_given,
-    owners_in,
-)
 from .negotiation import header
 from .request_info import Target
 
@@ -150,9 +137,9 @@ class FieldManager:
     them. `time` is that of the request.
     """
 
-    manager: Manager
-    version: Version
-    find: Callable[[str], Version | None]
+    manager: merging.Manager
+    version: merging.Version
+    find: Callable[[str], merging.Version | None]
     reset: FieldSet
     time: str
 
@@ -168,13 +155,13 @@ class FieldManager:
         subresource; invalid managedFields are ignored.
         """
         entries: list[JSON] = old["metadata"].get("managedFields") or []
-        owners: Owners = {}
+        owners: merging.Owners = {}
         if not self.manager.subresource and given is not None and given != entries:
-            if is_reset(given):
+            if merging.is_reset(given):
                 return []
-            owners = owners_given(given)
+            owners = merging.owners_given(given)
         is_given = bool(owners)
-        owners = owners or owners_in(entries)
+        owners = owners or merging.owners_in(entries)
         if not owners:
             return []
         shown = self.version.shown
@@ -199,15 +186,17 @@ class FieldManager:
         last, type_ = owners.get(self.manager), self.version.type
         given = outside_of(fields_of(config, type_), self.reset)
         fields, version = difference(given, _STRIPPED), self.version.api_version
-        wanted = Owned(fields, version, last.time if last else "")
+        wanted = merging.Owned(fields, version, last.time if last else "")
         others = {each: one for each, one in owners.items() if each != self.manager}
-        result = merged(live, config, type_)
+        result = merging.merged(live, config, type_)
         if last:
             # The name that a configuration has keeps the metadata.
             everybody = (*others.values(), replace(wanted, fields=given))
-            result = Pruning(self.version, self.find).pruned(result, last, everybody)
+            result = merging.Pruning(self.version, self.find).pruned(
+                result, last, everybody
+            )
             # A map that lost all its fields stays if the configuration has it.
-            result = merged(result, config, type_)
+            result = merging.merged(result, config, type_)
         found = self._compared(live, result, others)
         if not force:
             self._check_conflicts(_taken(others, found), live)
@@ -215,23 +204,27 @@ class FieldManager:
             wanted = replace(wanted, time=self.time)
         if self.manager.name == KUBECTL:
             result = with_last_applied(result, config)
-        return result, entries_of({**_less(others, found), self.manager: wanted})
+        return result, merging.entries_of(
+            {**_less(others, found), self.manager: wanted}
+        )
 
-    def _owners_before(self, live: JSON) -> Owners:
+    def _owners_before(self, live: JSON) -> merging.Owners:
         """Return the owners of an object.
 
         If no manager owns a field of an existing object, its fields belong to
         ``before-first-apply`` (skipnonapplied.go).
         """
-        owners = owners_in(live["metadata"].get("managedFields"))
+        owners = merging.owners_in(live["metadata"].get("managedFields"))
         if owners or not live["metadata"].get("uid"):
             return owners
         api_version = self.version.api_version
-        before = Manager(_BEFORE, "Update", self.manager.subresource, api_version)
-        return {before: Owned(self._all_of(live), api_version, self.time)}
+        before = merging.Manager(
+            _BEFORE, "Update", self.manager.subresource, api_version
+        )
+        return {before: merging.Owned(self._all_of(live), api_version, self.time)}
 
     def _check_conflicts(
-        self, conflicts: Mapping[Manager, FieldSet], live: JSON
+        self, conflicts: Mapping[merging.Manager, FieldSet], live: JSON
     ) -> None:
         """Raise the conflicts; kubectl may take fields of its client-side apply."""
         if conflicts and self.manager.name == KUBECTL:
@@ -242,7 +235,7 @@ class FieldManager:
                 if (left := difference(fields, allowed))
             }
         if conflicts:
-            raise conflict_of(conflicts)
+            raise merging.conflict_of(conflicts)
 
     def _all_of(self, obj: JSON) -> FieldSet:
         return self._mine(fields_of_new(obj, self.version.type))
@@ -250,15 +243,17 @@ class FieldManager:
     def _mine(self, fields: FieldSet) -> FieldSet:
         return difference(outside_of(fields, self.reset), _STRIPPED)
 
-    def _with_mine(self, owners: Owners, mine: FieldSet) -> list[JSON]:
+    def _with_mine(self, owners: merging.Owners, mine: FieldSet) -> list[JSON]:
         if mine:
             known = owners.get(self.manager)
             fields = union(known.fields, mine) if known else mine
-            owned = Owned(fields, self.version.api_version, self.time)
+            owned = merging.Owned(fields, self.version.api_version, self.time)
             owners = {**owners, self.manager: owned}
-        return entries_of(capped(owners))
+        return merging.entries_of(merging.capped(owners))
 
-    def _compared(self, old: JSON, new: JSON, owners: Owners) -> dict[str, Comparison]:
+    def _compared(
+        self, old: JSON, new: JSON, owners: merging.Owners
+    ) -> dict[str, Comparison]:
         own, type_ = self.version.api_version, self.version.type
         found = {own: compare(old, new, type_).outside_of(self.reset)}
         for owned in owners.values():
@@ -271,7 +266,9 @@ class FieldManager:
         return found
 
 
-def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, FieldSet]:
+def _taken(
+    owners: merging.Owners, found: Mapping[str, Comparison]
+) -> dict[merging.Manager, FieldSet]:
     return {
         each: fields
         for each, owned in owners.items()
@@ -280,7 +277,7 @@ def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, Fie
     }
 
 
-def _less(owners: Owners, found: Mapping[str, Comparison]) -> Owners:
+def _less(owners: merging.Owners, found: Mapping[str, Comparison]) -> merging.Owners:
     """Remove changed fields from owners, and owners without fields.
 
     Owners in versions that are no longer served are removed, too.
@@ -321,7 +318,7 @@ def field_manager(
     version = kind.api_version if operation == "Update" else ""
     submission = target.submission
     return FieldManager(
-        Manager(name, operation, subresource, version),
+        merging.Manager(name, operation, subresource, version),
         version_of(kind),
         partial(_find, catalogue, kind, submission),
         _reset(kind, subresource),
@@ -339,7 +336,7 @@ def part_of_cluster(
     """
     version = version_of(kind)
     return FieldManager(
-        Manager(name, "Update", subresource, kind.api_version),
+        merging.Manager(name, "Update", subresource, kind.api_version),
         version,
         lambda api_version: version._replace(api_version=api_version),
         _reset(kind, subresource),
@@ -347,7 +344,7 @@ def part_of_cluster(
     )
 
 
-def version_of(kind: Kind) -> Version:
+def version_of(kind: Kind) -> merging.Version:
     """Return the version of a kind in which objects are merged."""
     model = kind.type_name
     if model and not kind.conversion:
@@ -355,12 +352,12 @@ def version_of(kind: Kind) -> Version:
     own = kind.strategy.field_type()
     type_ = type_of_model(model) if model else own or DEDUCED
     shown = partial(_shown, kind)
-    return Version(kind.api_version, type_, shown, partial(to_stored, kind))
+    return merging.Version(kind.api_version, type_, shown, partial(to_stored, kind))
 
 
 @cache
-def _only_version(api_version: str, model: str) -> Version:
-    return Version(api_version, type_of_model(model), _same, _same)
+def _only_version(api_version: str, model: str) -> merging.Version:
+    return merging.Version(api_version, type_of_model(model), _same, _same)
 
 
 def _same(obj: JSON) -> JSON:
@@ -373,7 +370,7 @@ def _shown(kind: Kind, obj: JSON) -> JSON:
 
 def _find(
     catalogue: Catalogue, kind: Kind, answers: Answers | None, api_version: str
-) -> Version | None:
+) -> merging.Version | None:
     """Return the version of a kind by its apiVersion, `None` if it is not served."""
     group, _, version = api_version.rpartition("/")
     found = catalogue.find(group, version, kind.plural)

@@ -11,13 +11,8 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import discovery
 from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.query import check_write_options, is_true
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    method_not_allowed,
-    no_such_resource,
-    not_found,
-)
 from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.observability.logs import Logger, silent_logger
 
@@ -75,7 +70,7 @@ def aggregated(
     """
     query = dict(request.query)
     if request.method != "GET" or is_true(query, "watch"):
-        raise method_not_allowed()
+        raise statuses.method_not_allowed()
     status, body = api.answer(request.path, query)
     if status == 200:
         body = _in_form(api, resource, body, request, now)
@@ -211,7 +206,7 @@ class GenericAPIServer:
             return 0
         try:
             return handler.body_limit(self._authenticated(request, certificate_user))
-        except Refusal:
+        except statuses.Refusal:
             return 0  # `handle` refuses the request, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
@@ -232,17 +227,17 @@ class GenericAPIServer:
         try:
             user = self._effective_user(request, certificate_user)
             answer = await self._answer(request, user, _attributes(request))
-        except Refusal as refusal:
+        except statuses.Refusal as refusal:
             answer = responses.refused(refusal)
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             message = f"Internal error occurred: {error}"
-            answer = responses.refused(Refusal(500, "InternalError", message))
+            answer = responses.refused(statuses.Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
         try:
             return await responses.presented(answer, request)
-        except Refusal as refusal:
+        except statuses.Refusal as refusal:
             return responses.refused(refusal)
 
     async def _answer(
@@ -279,11 +274,11 @@ class GenericAPIServer:
         """Return the name of the user of a request, empty for wrong credentials."""
         try:
             return self._effective_user(request, certificate_user).name
-        except Refusal:
+        except statuses.Refusal:
             pass
         try:
             return self._authenticated(request, certificate_user).name
-        except Refusal:
+        except statuses.Refusal:
             return ""
 
     def impersonated(self, user: User, request: Request) -> User:
@@ -310,7 +305,7 @@ class GenericAPIServer:
             case _:
                 answer = discovery.answer(self.catalogue, self.address, parts, request)
         if answer.status < 400 and request.method != "GET":
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         return answer
 
     async def _resource(
@@ -332,8 +327,8 @@ class GenericAPIServer:
         if target.subresource and not target.kind.subresource(target.subresource):
             kind = target.kind
             if kind.is_custom:  # as customresource_handler.go
-                raise not_found(kind.group, kind.plural, target.name)
-            raise no_such_resource()
+                raise statuses.not_found(kind.group, kind.plural, target.name)
+            raise statuses.no_such_resource()
         answer = await self._about(target, request)
         if target.kind.deprecation and isinstance(answer, Response):
             return responses.with_warnings(answer, [target.kind.deprecation])
@@ -366,11 +361,11 @@ class GenericAPIServer:
             case "GET":
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
-                raise method_not_allowed()
+                raise statuses.method_not_allowed()
         check_write_options(request.method, target.query)
         if self.storage.trouble:
             message = f"Internal error occurred: {self.storage.trouble}"
-            raise Refusal(500, "InternalError", message)
+            raise statuses.Refusal(500, "InternalError", message)
         accept, verbs = header(request.headers, "accept"), target.kind.verbs
         has_protobuf = not target.kind.is_custom
         form = accepted(

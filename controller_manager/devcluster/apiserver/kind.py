@@ -14,18 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar
 
+from controller_manager.api import selectors
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.selectors import (
-    EVERYTHING,
-    Selector,
-    SelectorError,
-    parse_selector,
-)
-from controller_manager.devcluster.scheme.models import (
-    built_in,
-    condition_times,
-    zeros_of,
-)
+from controller_manager.devcluster.scheme import models
 from controller_manager.devcluster.scheme.statuses import Cause, bad_request, shown
 from controller_manager.devcluster.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
@@ -90,13 +81,13 @@ READ_AND_WRITE: Final = ("get", "patch", "update")
 """The verbs of a subresource that is part of its object."""
 
 _GENERIC: Final = Strategy()
-_zeros = cache(zeros_of)
-_condition_times = cache(condition_times)
+_zeros = cache(models.zeros_of)
+_condition_times = cache(models.condition_times)
 
 
 @cache
 def _type_name(group: str, version: str, kind: str) -> str | None:
-    return built_in().find(f"{group}/{version}" if group else version, kind)
+    return models.built_in().find(f"{group}/{version}" if group else version, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +120,7 @@ class Subresource:
     @property
     def type_name(self) -> str | None:
         """The name of the model of its body, `None` if it takes no object."""
-        return built_in().find(self.api_version, self.kind)
+        return models.built_in().find(self.api_version, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +457,7 @@ class Selection:
     The fields are those of an object as the version of the request shows it, by `view`.
     """
 
-    labels: Selector = EVERYTHING
+    labels: selectors.Selector = selectors.EVERYTHING
     fields: tuple[_FieldTerm, ...] = ()
     view: Callable[[Stored], JSON] | None = None
 
@@ -487,7 +478,7 @@ class Selection:
     def matches(self, obj: JSON) -> bool:
         """Tell whether an object is selected."""
         labels = self.labels
-        if labels is not EVERYTHING and not labels.matches(
+        if labels is not selectors.EVERYTHING and not labels.matches(
             obj["metadata"].get("labels") or {}
         ):
             return False
@@ -500,8 +491,8 @@ class Selection:
 def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
     """Read labelSelector and fieldSelector; raises Refusal 400."""
     try:
-        labels = parse_selector(query.get("labelSelector", ""))
-    except SelectorError as error:
+        labels = selectors.parse_selector(query.get("labelSelector", ""))
+    except selectors.SelectorError as error:
         raise bad_request(str(error)) from None
     fields = _parse_fields(kind, query.get("fieldSelector", ""))
     return Selection(labels, fields, kind.strategy.shown if kind.is_custom else None)

@@ -23,34 +23,20 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.storage import Storage, Stored
 
+from . import store
 from .admission import Chain, Operation, Submission, Write
 from .field_manager import part_of_cluster
 from .kind import Catalogue, Kind
 from .merging import with_entries
 from .request_info import Target
 from .security import ANONYMOUS, Authorizer, Tokens, User
-from .store import (
-    SERVER_OWNED,
-    ObjectStore,
-    check_deletion,
-    check_identity,
-    check_uid,
-    check_version,
-    complete,
-    copied,
-    copied_object,
-    is_same,
-    place,
-    with_managers,
-    with_null_times,
-)
 from .strategy import Deletion
 
 # Prepares the new object of an update (registry/rest).
 
 
 def _carry_over(old: JSON, metadata: JSON) -> None:
-    for name in SERVER_OWNED:
+    for name in store.SERVER_OWNED:
         metadata.pop(name, None)
         if name in old["metadata"]:
             metadata[name] = old["metadata"][name]
@@ -120,7 +106,7 @@ AfterWrite = Callable[["Objects", JSON | None, JSON | None], None]
 """Reacts to a write: the object before and after it, `None` for no object."""
 
 
-class Objects(ObjectStore):
+class Objects(store.ObjectStore):
     """The verbs on stored objects."""
 
     def __init__(
@@ -168,7 +154,7 @@ class Objects(ObjectStore):
         if managed is None and self._writer:
             managed = part_of_cluster(self._writer, kind, "", self.clock).created
         obj = self._with_defaults(write, obj)
-        obj = with_managers(kind, obj, managed)
+        obj = store.with_managers(kind, obj, managed)
         obj = self._mutated(write, obj)
         self._prepare(write, obj, user)
         self._validate(write, obj)
@@ -182,8 +168,8 @@ class Objects(ObjectStore):
 
     def _with_defaults(self, write: Write, given: JSON) -> JSON:
         kind = write.kind
-        obj, _ = copied_object(given)
-        place(kind, write.namespace, obj["metadata"])
+        obj, _ = store.copied_object(given)
+        store.place(kind, write.namespace, obj["metadata"])
         if kind.has_status:
             obj.pop("status", None)
         kind.apply_defaults(obj)
@@ -192,7 +178,7 @@ class Objects(ObjectStore):
     def _prepare(self, write: Write, obj: JSON, user: User) -> None:
         """Fill in the fields that the server sets in a new object; raises Refusal."""
         kind, metadata = write.kind, obj["metadata"]
-        place(kind, write.namespace, metadata)
+        store.place(kind, write.namespace, metadata)
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
@@ -245,17 +231,17 @@ class Objects(ObjectStore):
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new, given = copied_object(obj)
+        new, given = store.copied_object(obj)
         metadata = new["metadata"]
-        check_identity(kind, namespace, name, metadata)
-        check_version(kind, old, metadata.get("resourceVersion", ""))
+        store.check_identity(kind, namespace, name, metadata)
+        store.check_version(kind, old, metadata.get("resourceVersion", ""))
         if uid_is_precondition:
-            check_uid(kind, old, metadata.get("uid", ""))
+            store.check_uid(kind, old, metadata.get("uid", ""))
         write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
         write.submission, write.is_dry_run = submission, dry_run
         asked = None
         if submission and self.admission.mutates(write):
-            asked = copied(new)
+            asked = store.copied(new)
             new = self._mutated_update(write, new)
             metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
@@ -266,7 +252,7 @@ class Objects(ObjectStore):
         managed = managed or self._managed_by_writer(kind, subresource)
         if managed:
             mine = planned_update(kind, old, asked, subresource) if asked else new
-            shown = with_null_times(kind.null_condition_times, mine)
+            shown = store.with_null_times(kind.null_condition_times, mine)
             new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
@@ -291,7 +277,9 @@ class Objects(ObjectStore):
         write.obj = new
         self.admission.mutate(write)
         changed = write.obj
-        check_identity(write.kind, write.namespace, write.name, changed["metadata"])
+        store.check_identity(
+            write.kind, write.namespace, write.name, changed["metadata"]
+        )
         return changed
 
     def _replace(self, stored: Stored, write: Write) -> Stored:
@@ -299,7 +287,7 @@ class Objects(ObjectStore):
         assert new is not None  # noqa: S101 - there is one in an update
         metadata, strategy = new["metadata"], kind.strategy
         key = (metadata.get("namespace", ""), metadata["name"])
-        if is_same(complete(kind, new), old) and self.is_current(kind, key):
+        if store.is_same(store.complete(kind, new), old) and self.is_current(kind, key):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
@@ -334,7 +322,7 @@ class Objects(ObjectStore):
         name of an object that is deleted with its collection.
         """
         stored = self.find(kind, namespace, name)
-        check_deletion(kind, stored.obj, options)
+        store.check_deletion(kind, stored.obj, options)
         if submission:
             seen = "" if in_collection else name
             write = Write(Operation.DELETE, kind, namespace, seen, None, stored.obj)
@@ -479,7 +467,7 @@ def scaled(objects: Objects, target: Target, scale: Any, managed: Managed) -> JS
     metadata, spec = scale["metadata"], scale.get("spec", {})
     # A Scale never needs a resourceVersion.
     if given := metadata.get("resourceVersion"):
-        check_version(kind, stored.obj, given)
+        store.check_version(kind, stored.obj, given)
     replicas = spec.get("replicas", 0)
     if type(replicas) is not int or abs(replicas) >= 2**31:
         raise bad_request("spec.replicas must be a whole number of 32 bits")

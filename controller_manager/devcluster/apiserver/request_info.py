@@ -18,15 +18,8 @@ from prometheus_client.registry import Collector
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Query, Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.query import asks_for_dry_run, is_true
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    bad_request,
-    method_not_allowed,
-    no_such_resource,
-    not_implemented,
-    shown,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.exposition import expose
 from controller_manager.options.durations import parse_duration
@@ -66,7 +59,7 @@ class Document:
         """Answer a request; raises Refusal 405 for another method than GET."""
         del user
         if request.method != "GET":
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         return Response(200, self._headers, self._make())
 
 
@@ -152,7 +145,7 @@ def check_timeout(request: Request) -> None:
         if found.verb in _SPECIAL_VERBS or found.subresource in _LONG_SUBRESOURCES:
             return
         prefix = "invalid timeout specified in the request URL"
-        raise bad_request(f"{prefix} - time: {_error(text)}") from None
+        raise statuses.bad_request(f"{prefix} - time: {_error(text)}") from None
 
 
 def _error(text: str) -> str:
@@ -161,11 +154,12 @@ def _error(text: str) -> str:
     while match := _PART.match(rest):
         unit = match[1]
         if not unit:
-            return f"missing unit in duration {shown(text)}"
+            return f"missing unit in duration {statuses.shown(text)}"
         if unit not in _UNITS:
-            return f"unknown unit {shown(unit)} in duration {shown(text)}"
+            shown = statuses.shown(unit)
+            return f"unknown unit {shown} in duration {statuses.shown(text)}"
         rest = rest[match.end() :]
-    return f"invalid duration {shown(text)}"
+    return f"invalid duration {statuses.shown(text)}"
 
 
 _NAMESPACES: Final = "namespaces"
@@ -217,26 +211,26 @@ def find_target(
     plural, name, subresource = [*parts, "", "", ""][:3]
     kind = catalogue.find(*group_version, plural)
     if kind is None:
-        raise no_such_resource()
+        raise statuses.no_such_resource()
     part = kind.subresource(subresource) if subresource else None
     if len(parts) > 3 and not (part and part.takes_path):
-        raise no_such_resource()
+        raise statuses.no_such_resource()
     if kind.namespaced and not namespace and name:
-        raise no_such_resource()
+        raise statuses.no_such_resource()
     return Target(kind, namespace, name, subresource, query, user)
 
 
-def not_served(target: Target, verb: str) -> Refusal:
+def not_served(target: Target, verb: str) -> statuses.Refusal:
     """Return the refusal of a request to a subresource that this server cannot fulfil.
 
     It is 405 if a real API server refuses the `verb`, too.
     """
     part = target.kind.subresource(target.subresource)
     if part is None or verb not in part.verbs:
-        return method_not_allowed()
+        return statuses.method_not_allowed()
     what = f"{target.kind.plural}/{part.name}"
     message = part.refusal.format(name=f'"{target.name}"')
-    return not_implemented(
+    return statuses.not_implemented(
         message or f"{what} is not served by the development cluster"
     )
 

@@ -6,11 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Final, Protocol
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    qualified,
-    unauthorized,
-)
+from controller_manager.devcluster.scheme import statuses
 
 # Authentication: users, bearer tokens, and tokens of service accounts.
 
@@ -160,7 +156,7 @@ class Tokens:
             return ANONYMOUS
         user = self.lookup(token)
         if user is None:
-            raise unauthorized()
+            raise statuses.unauthorized()
         return user
 
     def lookup(self, token: str) -> User | None:
@@ -201,10 +197,10 @@ class Tokens:
         return self._issuer.issue(content)
 
 
-def forbid_anonymous(path: str) -> Refusal:
+def forbid_anonymous(path: str) -> statuses.Refusal:
     """Return the refusal of a request without credentials."""
     message = f'forbidden: User "{ANONYMOUS.name}" cannot access path "{path}"'
-    return Refusal(403, "Forbidden", message, {})
+    return statuses.Refusal(403, "Forbidden", message, {})
 
 
 # Authorization: the attributes of a request, the decision, and the refusal.
@@ -314,7 +310,7 @@ class KnownUsers(Authorizer):
         return Decision(is_allowed=self._is_known(user.name))
 
 
-def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
+def refusal_of(user: User, attributes: Attributes, reason: str) -> statuses.Refusal:
     """Return the refusal of a request (responsewriters.ForbiddenStatusError)."""
     why = f": {reason}" if reason else ""
     details: JSON = {}
@@ -322,7 +318,7 @@ def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
         subject = "forbidden"
         wish = f'path "{attributes.path}"'
     else:
-        what = qualified(attributes.group, attributes.resource)
+        what = statuses.qualified(attributes.group, attributes.resource)
         named = f'{what} "{attributes.name}"' if attributes.name else what
         subject = f"{named} is forbidden"
         wish = _wish(attributes)
@@ -331,7 +327,7 @@ def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
         details["kind"] = attributes.resource
     text = f'User "{user.name}" cannot {attributes.verb} {wish}'
     message = f"{subject}: {text.translate(_ESCAPED)}{why}"
-    return Refusal(403, "Forbidden", message, details)
+    return statuses.Refusal(403, "Forbidden", message, details)
 
 
 def _wish(attributes: Attributes) -> str:

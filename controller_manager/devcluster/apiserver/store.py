@@ -10,15 +10,8 @@ from typing import Any, Final, Self
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import random_uid
-from controller_manager.devcluster.scheme.statuses import (
-    already_exists,
-    bad_request,
-    conflict,
-    invalid_object,
-    not_found,
-    required,
-)
 from controller_manager.devcluster.storage import Key, Storage, Stored
 
 from .admission import Submission
@@ -133,7 +126,7 @@ def place(kind: Kind, namespace: str, metadata: JSON) -> None:
         metadata.pop("namespace", None)
         return
     if given and given != namespace:
-        raise bad_request(
+        raise statuses.bad_request(
             "the namespace of the provided object does not match the "
             "namespace sent on the request"
         )
@@ -145,12 +138,12 @@ def check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> Non
     place(kind, namespace, metadata)
     given = metadata.get("name", "")
     if not given:
-        raise bad_request(
+        raise statuses.bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name "
             "must be provided"
         )
     if given != name:
-        raise bad_request(
+        raise statuses.bad_request(
             f"the name of the object ({given}) does not match the name on the "
             f"URL ({name})"
         )
@@ -168,10 +161,12 @@ def check_version(kind: Kind, old: JSON, given: str) -> None:
     """Check the resourceVersion that an update carries; raises Refusal."""
     current = old["metadata"]
     if not given and not kind.strategy.allows_unconditional_update:
-        cause = required("metadata.resourceVersion", "must be specified for an update")
-        raise invalid_object(kind.group, kind.kind, current["name"], [cause])
+        cause = statuses.required(
+            "metadata.resourceVersion", "must be specified for an update"
+        )
+        raise statuses.invalid_object(kind.group, kind.kind, current["name"], [cause])
     if given and given != current["resourceVersion"]:
-        raise conflict(kind.group, kind.plural, current["name"], _MODIFIED)
+        raise statuses.conflict(kind.group, kind.plural, current["name"], _MODIFIED)
 
 
 def check_uid(kind: Kind, old: JSON, given: str) -> None:
@@ -186,7 +181,7 @@ def check_uid(kind: Kind, old: JSON, given: str) -> None:
         f"{path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
         f"in precondition: {given}, UID in object meta: {current['uid']}"
     )
-    raise conflict(kind.group, kind.plural, name, why)
+    raise statuses.conflict(kind.group, kind.plural, name, why)
 
 
 def check_deletion(kind: Kind, obj: JSON, options: Deletion) -> None:
@@ -199,7 +194,7 @@ def check_deletion(kind: Kind, obj: JSON, options: Deletion) -> None:
             f"in record ({metadata['uid']}). The object might have been deleted "
             "and then recreated"
         )
-        raise conflict(kind.group, kind.kind, name, why)
+        raise statuses.conflict(kind.group, kind.kind, name, why)
     version = metadata["resourceVersion"]
     if options.resource_version and options.resource_version != version:
         why = (
@@ -207,7 +202,7 @@ def check_deletion(kind: Kind, obj: JSON, options: Deletion) -> None:
             f" does not match the ResourceVersion in record ({version}). The "
             "object might have been modified"
         )
-        raise conflict(kind.group, kind.kind, name, why)
+        raise statuses.conflict(kind.group, kind.kind, name, why)
 
 
 # The store of objects: finds, names and stores them, without checks.
@@ -244,7 +239,7 @@ class ObjectStore:
         """
         stored = self.storage.collection(kind.stored.resource).get((namespace, name))
         if stored is None:
-            raise not_found(kind.group, kind.plural, name)
+            raise statuses.not_found(kind.group, kind.plural, name)
         return kind.converter.shown(stored) if kind.converter else stored
 
     def has(self, kind: Kind, namespace: str, name: str) -> bool:
@@ -265,7 +260,7 @@ class ObjectStore:
         stored = self.storage.collection(kind.resource).get(key)
         if stored is None:
             return key
-        raise already_exists(
+        raise statuses.already_exists(
             kind.group,
             kind.plural,
             metadata["name"],

@@ -6,15 +6,8 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme import patches, statuses
 from controller_manager.devcluster.scheme.decoding import YAMLBodyError
-from controller_manager.devcluster.scheme.patches import (
-    PatchError,
-    TooMuchError,
-    json_patch,
-    merge_patch,
-    strategic_merge_patch,
-)
 from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.storage import Stored
 
@@ -48,15 +41,15 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
     try:
         match content_type:
             case "application/json-patch+json":
-                result = json_patch(obj, patch)
+                result = patches.json_patch(obj, patch)
             case "application/merge-patch+json":
-                result = merge_patch(obj, patch)
+                result = patches.merge_patch(obj, patch)
             case _:
-                result = strategic_merge_patch(obj, patch, kind.type_name or "")
-    except TooMuchError as error:
+                result = patches.strategic_merge_patch(obj, patch, kind.type_name or "")
+    except patches.TooMuchError as error:
         message = f"Request entity too large: {error}"
         raise statuses.Refusal(413, "RequestEntityTooLarge", message) from None
-    except PatchError:
+    except patches.PatchError:
         message = "the server rejected our request due to an error in our request"
         raise statuses.Refusal(422, "Invalid", message, {}) from None
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):

@@ -7,11 +7,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    method_not_allowed,
-    success,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Key, Stored
 
 from . import negotiation, responses
@@ -48,7 +44,7 @@ class Deleter:
         """Delete one object; raises Refusal."""
         kind = target.kind
         if "delete" not in kind.verbs:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         options = _deletion(target, request)
         obj, gone = self._objects.delete(
             kind.stored,
@@ -68,7 +64,7 @@ class Deleter:
         """Delete the selected objects; raises Refusal."""
         kind, submission = target.kind, target.submission
         if "deletecollection" not in kind.verbs:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         options = _deletion(target, request)
         selection = parse_selection(kind, target.query)
         assert submission is not None  # noqa: S101 - each write has one
@@ -109,7 +105,7 @@ def _removed(kind: Kind, obj: JSON) -> JSON:
         "kind": kind.plural,
         "uid": obj["metadata"]["uid"],
     }
-    return success(details=details)
+    return statuses.success(details=details)
 
 
 def _deletion(target: Target, request: Request) -> Deletion:
@@ -210,12 +206,12 @@ class Writer:
             case "PATCH" if target.name:
                 return self._updater.patch(target, request)
             case "DELETE" if target.subresource:
-                raise method_not_allowed()
+                raise statuses.method_not_allowed()
             case "DELETE" if target.name:
                 return self._deleter.delete(target, request)
             case "DELETE":
                 return self._deleter.delete_collection(target, request)
-        raise method_not_allowed()
+        raise statuses.method_not_allowed()
 
     # POST
 
@@ -224,9 +220,9 @@ class Writer:
         if target.subresource:
             return self._connect(target, request)
         if target.name or "create" not in kind.verbs:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         if kind.namespaced and not target.namespace:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         given = negotiation.decoded_body(target, request)
         obj, problems = negotiation.checked_body(target, *given)
         if not kind.is_stored:
@@ -299,7 +295,7 @@ async def attempted(
     """
     try:
         answer = await _answer(submission, attempt)
-    except Refusal as refusal:
+    except statuses.Refusal as refusal:
         if not submission.warnings:
             raise
         answer = responses.refused(refusal)
@@ -324,9 +320,9 @@ async def _answer(submission: Submission, attempt: Callable[[], Response]) -> Re
         raise _too_late() from None
 
 
-def _too_late() -> Refusal:
+def _too_late() -> statuses.Refusal:
     message = (
         "Timeout: request did not complete within requested timeout - context "
         "deadline exceeded"
     )
-    return Refusal(504, "Timeout", message, {})
+    return statuses.Refusal(504, "Timeout", message, {})

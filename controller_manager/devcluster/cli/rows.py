@@ -11,12 +11,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from controller_manager.api.apps.v1 import (
-    DaemonSet,
-    Deployment,
-    StatefulSet,
-    desired_replicas,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.batch.v1 import CronJob, Job
 from controller_manager.api.core.claims import PersistentVolumeClaim
@@ -47,9 +42,9 @@ class Row(Struct, frozen=True):
         return f"{self.name:<7} {self.numbers}  {self.image}  {self.progress}"
 
 
-def row_of_deployment(deployment: Deployment) -> Row:
+def row_of_deployment(deployment: v1.Deployment) -> Row:
     """Return the row of a deployment; it is complete when no old pod is left."""
-    wanted, status = desired_replicas(deployment), deployment.status
+    wanted, status = v1.desired_replicas(deployment), deployment.status
     observed = status.observed_generation >= deployment.metadata.generation
     progress = "-"
     for each in status.conditions or ():
@@ -74,7 +69,7 @@ def row_of_deployment(deployment: Deployment) -> Row:
     )
 
 
-def row_of_stateful_set(stateful_set: StatefulSet) -> Row:
+def row_of_stateful_set(stateful_set: v1.StatefulSet) -> Row:
     """Return the row of a stateful set, with the pods that are up to date."""
     replicas, status = stateful_set.spec.replicas, stateful_set.status
     wanted = 1 if replicas is None else replicas
@@ -97,7 +92,7 @@ def row_of_stateful_set(stateful_set: StatefulSet) -> Row:
     )
 
 
-def row_of_daemon_set(daemon_set: DaemonSet) -> Row:
+def row_of_daemon_set(daemon_set: v1.DaemonSet) -> Row:
     """Return the row of a daemon set, with the nodes that need a pod."""
     status = daemon_set.status
     wanted = status.desired_number_scheduled

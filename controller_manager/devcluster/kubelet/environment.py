@@ -13,10 +13,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.registry.core.configuration import (
-    CONFIG_MAPS,
-    SECRETS,
-)
+from controller_manager.devcluster.registry.core import configuration
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from controller_manager.devcluster.storage import Storage
@@ -48,8 +45,8 @@ class Environment:
 
     def __init__(self, storage: Storage, families: Sequence[str]) -> None:
         """Take the families of the pods' addresses."""
-        self._config_maps = storage.collection(CONFIG_MAPS.resource)
-        self._secrets = storage.collection(SECRETS.resource)
+        self._config_maps = storage.collection(configuration.CONFIG_MAPS.resource)
+        self._secrets = storage.collection(configuration.SECRETS.resource)
         self._services = storage.collection(SERVICE.resource)
         self._nodes = storage.collection(NODE.resource)
         self._families = families

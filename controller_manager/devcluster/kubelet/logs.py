@@ -11,24 +11,14 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, parse_rfc3339, parse_time
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver import responses
 from controller_manager.devcluster.apiserver.negotiation import header
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Target
-from controller_manager.devcluster.apiserver.responses import (
-    WEBSOCKET,
-    Upgrade,
-    negotiated,
-)
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.query import is_true
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    bad_request,
-    forbidden_field,
-    invalid,
-    invalid_object,
-)
 from controller_manager.devcluster.storage import Key
 from controller_manager.devcluster.streaming import LOG_MESSAGES, sending
 
@@ -54,16 +44,16 @@ class LogOptions(Struct, frozen=True):
     @classmethod
     def parse(cls, pod: str, query: Mapping[str, str], now: datetime) -> "LogOptions":
         """Read the options about a pod from a query; raises Refusal."""
-        causes: list[Cause] = []
+        causes: list[statuses.Cause] = []
         tail = _number(query, "tailLines", 0, causes)
         seconds = _number(query, "sinceSeconds", 1, causes)
         limit = _number(query, "limitBytes", 1, causes)
         since = _time(query.get("sinceTime"))
         if since is not None and seconds is not None:
             detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-            causes.append(forbidden_field("", detail))
+            causes.append(statuses.forbidden_field("", detail))
         if causes:
-            raise invalid_object("", "PodLogOptions", pod, causes)
+            raise statuses.invalid_object("", "PodLogOptions", pod, causes)
         if seconds is not None:
             since = now - timedelta(seconds=min(seconds, 10**9))
         return cls(
@@ -78,7 +68,7 @@ class LogOptions(Struct, frozen=True):
 
 
 def _number(
-    query: Mapping[str, str], name: str, least: int, causes: list[Cause]
+    query: Mapping[str, str], name: str, least: int, causes: list[statuses.Cause]
 ) -> int | None:
     """Return a number of the query, `None` without one; a wrong one is a cause."""
     text = query.get(name)
@@ -88,10 +78,10 @@ def _number(
         number = int(text[:20])
     except ValueError:
         message = f'strconv.ParseInt: parsing "{text[:100]}": invalid syntax'
-        raise bad_request(message) from None
+        raise statuses.bad_request(message) from None
     if number < least:
         detail = "must be greater than " + ("0" if least else "or equal to 0")
-        causes.append(invalid(name, str(number), detail))
+        causes.append(statuses.invalid(name, str(number), detail))
     return number
 
 
@@ -101,7 +91,7 @@ def _time(text: str | None) -> datetime | None:
     try:
         return parse_rfc3339(text)
     except ValueError:
-        raise bad_request(f"sinceTime: {text[:100]!r} is no time") from None
+        raise statuses.bad_request(f"sinceTime: {text[:100]!r} is no time") from None
 
 
 # The logs of containers, made from annotations and commands.
@@ -142,11 +132,11 @@ class PodLogs:
     ) -> Response | StreamingResponse:
         """Return the log of a container, or send it; raises Refusal."""
         found = self._found(target, request)
-        if header(request.headers, "upgrade").lower() != WEBSOCKET:
+        if header(request.headers, "upgrade").lower() != responses.WEBSOCKET:
             return found
-        protocol, subprotocol = negotiated(request, (), LOG_MESSAGES)
+        protocol, subprotocol = responses.negotiated(request, (), LOG_MESSAGES)
         chunks = found.chunks() if isinstance(found, LogStream) else _whole(found.body)
-        return Upgrade(protocol, subprotocol, sending(chunks))
+        return responses.Upgrade(protocol, subprotocol, sending(chunks))
 
     def _found(self, target: Target, request: Request) -> "Response | LogStream":
         pod = self._objects.find(POD, target.namespace, target.name).obj
@@ -264,11 +254,13 @@ def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
     status = statuses_of(pod).get(name)
     quoted = f'"{name}" in pod "{pod["metadata"]["name"]}"'
     if status is None:
-        raise bad_request(f"container {quoted} is not available")
+        raise statuses.bad_request(f"container {quoted} is not available")
     state, last = status.get("state") or {}, status.get("lastState") or {}
     if previous:
         if "terminated" not in last:
-            raise bad_request(f"previous terminated container {quoted} not found")
+            raise statuses.bad_request(
+                f"previous terminated container {quoted} not found"
+            )
         return _ended(last["terminated"])
     if running := state.get("running"):
         return _Run(parse_time(running["startedAt"]), None)
@@ -277,7 +269,7 @@ def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
             return _ended(ended)
     reason = (state.get("waiting") or {}).get("reason", "")
     why = f": {_IMAGES.get(reason, reason)}" if reason else " - no logs yet"
-    raise bad_request(f"container {quoted} is waiting to start{why}")
+    raise statuses.bad_request(f"container {quoted} is waiting to start{why}")
 
 
 def _ended(state: JSON) -> _Run:

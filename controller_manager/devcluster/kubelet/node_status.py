@@ -19,15 +19,8 @@ from controller_manager.devcluster.registry.core.namespaces import KIND as NAMES
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.storage import CSI_NODES
+from controller_manager.devcluster.scheduler import node_infos
 from controller_manager.devcluster.scheduler.filters import PORTS, TOO_MANY, shortages
-from controller_manager.devcluster.scheduler.node_infos import (
-    UNMATCHED,
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-    affinity_fits,
-    collide,
-)
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Key
 from controller_manager.version import KUBERNETES_VERSION
@@ -414,7 +407,7 @@ class Rejection(Struct, frozen=True):
 class PodFit:
     """Rejects pods that do not fit their nodes."""
 
-    def __init__(self, infos: NodeInfos) -> None:
+    def __init__(self, infos: node_infos.NodeInfos) -> None:
         self._infos = infos
 
     def why_not(self, pod: JSON) -> Rejection | None:
@@ -435,27 +428,29 @@ class PodFit:
         info = self._info_of(pod)
         if info.requests and (short := _shortage(info, node)):
             return short
-        if not affinity_fits(pod, node.facts):
-            return _failed("NodeAffinity", UNMATCHED)
+        if not node_infos.affinity_fits(pod, node.facts):
+            return _failed("NodeAffinity", node_infos.UNMATCHED)
         others = (each for each in node.pods.values() if each.key != info.key)
-        if info.ports and any(collide(info.ports, each.ports) for each in others):
+        if info.ports and any(
+            node_infos.collide(info.ports, each.ports) for each in others
+        ):
             return _failed("NodePorts", PORTS)
         return None
 
-    def _info_of(self, pod: JSON) -> PodInfo:
+    def _info_of(self, pod: JSON) -> node_infos.PodInfo:
         """Return the facts of a pod; the scheduler has found those of most pods."""
         metadata = pod["metadata"]
         known = self._infos.pod((metadata["namespace"], metadata["name"]))
         if known is not None and known.uid == metadata["uid"]:
             return known
-        return PodInfo.of(pod)
+        return node_infos.PodInfo.of(pod)
 
 
 def _failed(predicate: str, why: str) -> Rejection:
     return Rejection(predicate, f"Predicate {predicate} failed: {why}")
 
 
-def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:
+def _shortage(pod: node_infos.PodInfo, node: node_infos.NodeInfo) -> Rejection | None:
     """Return the rejection of a pod by a full node; the pod may be counted already."""
     counted = node.remove(pod.key) if pod.key in node.pods else None
     try:
@@ -465,7 +460,7 @@ def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:
             node.add(counted)
 
 
-def _missing(pod: PodInfo, node: NodeInfo) -> Rejection | None:
+def _missing(pod: node_infos.PodInfo, node: node_infos.NodeInfo) -> Rejection | None:
     found = next(iter(shortages(pod, node, ())), "")
     if not found or found == TOO_MANY:
         return None

@@ -10,13 +10,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.csi.driver import (
-    Attacher,
-    StorageObjects,
-    claims_of,
-    csi_driver,
-    storage_classes,
-)
+from controller_manager.devcluster.csi import driver
 from controller_manager.devcluster.csi.volumes import Mounts, Provisioner, Resizer
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
@@ -27,10 +21,7 @@ from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.registry.networking.addresses import (
-    DEFAULT_CIDR,
-    SERVICE_CIDRS,
-)
+from controller_manager.devcluster.registry.networking import addresses
 from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
 from controller_manager.devcluster.registry.storage import (
     ATTACHMENTS,
@@ -98,11 +89,11 @@ class Nodes:
         kubelets = objects.in_name_of("kubelet")
         scheduler = objects.in_name_of("kube-scheduler")
         report = self._report = Reporter(objects, details=details)
-        storage = StorageObjects(objects.in_name_of("csi-devcluster"))
-        self._binding = VolumeBinding(StorageObjects(scheduler))
+        storage = driver.StorageObjects(objects.in_name_of("csi-devcluster"))
+        self._binding = VolumeBinding(driver.StorageObjects(scheduler))
         infos = NodeInfos()
         self._scheduler = Scheduler(scheduler, infos, self._binding, report)
-        self._mounts = Mounts(StorageObjects(kubelets), report)
+        self._mounts = Mounts(driver.StorageObjects(kubelets), report)
         self._kubelet = Kubelet(
             kubelets,
             report,
@@ -117,7 +108,7 @@ class Nodes:
         )
         self._heartbeats = Heartbeats(kubelets, count, evictions.relieve)
         self._provisioner = Provisioner(storage, report) if provisioner else None
-        self._attacher = Attacher(storage) if attacher else None
+        self._attacher = driver.Attacher(storage) if attacher else None
         self._resizer = Resizer(storage, report) if resizer else None
 
     def register(self) -> None:
@@ -132,8 +123,8 @@ class Nodes:
             self._server.connect(POD.resource, "log", logs.answer)
         self._heartbeats.register()
         if self._count:
-            self._create_missing(DRIVERS, csi_driver())
-            for each in storage_classes():
+            self._create_missing(DRIVERS, driver.csi_driver())
+            for each in driver.storage_classes():
                 self._create_missing(STORAGE_CLASSES, each)
 
     def _create_missing(self, kind: Kind, obj: JSON) -> None:
@@ -225,7 +216,7 @@ class Nodes:
             self._scheduler.pod_changed(change.key, None)
             self._kubelet.removed(change.after.obj)
             self._mounts.release(change.after.obj)
-            for claim in claims_of(change.after.obj):
+            for claim in driver.claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):
             if not _is_same_for_others(change):
@@ -261,9 +252,9 @@ def _is_back(change: Change) -> bool:
 
 def _families(objects: Objects) -> tuple[str, ...]:
     """Return the families of addresses of the cluster, by its default ServiceCIDR."""
-    if not objects.has(SERVICE_CIDRS, "", DEFAULT_CIDR):
+    if not objects.has(addresses.SERVICE_CIDRS, "", addresses.DEFAULT_CIDR):
         return (IPV4,)
-    spec = objects.find(SERVICE_CIDRS, "", DEFAULT_CIDR).obj["spec"]
+    spec = objects.find(addresses.SERVICE_CIDRS, "", addresses.DEFAULT_CIDR).obj["spec"]
     return tuple(IPV6 if ":" in each else IPV4 for each in spec["cidrs"])
 
 

@@ -21,25 +21,7 @@ from controller_manager.devcluster.registry.core.nodes import KIND as NODES
 from controller_manager.devcluster.registry.core.pods import KIND as PODS
 from controller_manager.devcluster.storage import Storage
 
-from .answers import (
-    CONFIG_MAP,
-    CUSTOM_METRICS,
-    EXTERNAL_METRICS,
-    KEY,
-    RESOURCE_METRICS,
-    VERSIONS,
-    Answer,
-    Settings,
-    SettingsError,
-    answer,
-    failure,
-    loads_of,
-    measured,
-    metrics_list,
-    not_found,
-    parse_settings,
-    summed,
-)
+from . import answers
 
 # The columns of metrics, as metrics-server has them (pkg/api/table.go).
 
@@ -57,7 +39,7 @@ class MetricsStrategy(Strategy):
         return [
             obj["metadata"]["name"],
             *(
-                summed([each[name] for each in usages if name in each])
+                answers.summed([each[name] for each in usages if name in each])
                 for name in ("cpu", "memory")
             ),
             obj["window"],
@@ -77,7 +59,7 @@ def node_metrics(
     query: Mapping[str, str],
     now: datetime,
     name: str = "",
-) -> Answer:
+) -> answers.Answer:
     """Return the metrics of nodes, or of the only one, called `name`.
 
     `pods` are PodMetrics, `places` are the nodes of pods by namespace and name.
@@ -85,7 +67,7 @@ def node_metrics(
     try:
         selector = parse_selector(query.get("labelSelector", ""))
     except SelectorError as error:
-        return failure(400, str(error))
+        return answers.failure(400, str(error))
     usages: dict[str, list[JSON]] = {}
     for pod in pods:
         metadata = pod["metadata"]
@@ -97,8 +79,10 @@ def node_metrics(
         if selector.matches(node["metadata"].get("labels") or {})
     ]
     if not name:
-        return 200, metrics_list(RESOURCE_METRICS, "NodeMetricsList", items)
-    version = f"{RESOURCE_METRICS}/{VERSIONS[RESOURCE_METRICS]}"
+        return 200, answers.metrics_list(
+            answers.RESOURCE_METRICS, "NodeMetricsList", items
+        )
+    version = f"{answers.RESOURCE_METRICS}/{answers.VERSIONS[answers.RESOURCE_METRICS]}"
     return 200, {"kind": "NodeMetrics", "apiVersion": version, **items[0]}
 
 
@@ -110,7 +94,9 @@ def _metrics_of(node: JSON, usages: list[JSON], now: datetime) -> JSON:
         "timestamp": time,
         "window": _WINDOW,
         "usage": {
-            resource: summed([each[resource] for each in usages if resource in each])
+            resource: answers.summed(
+                [each[resource] for each in usages if resource in each]
+            )
             for resource in _RESOURCES
         },
     }
@@ -130,8 +116,8 @@ Autoscalers ignore the metrics of a pod that became ready within this time.
 _VERBS: Final = ("get", "list")
 _KINDS: Final = tuple(
     Kind(
-        RESOURCE_METRICS,
-        VERSIONS[RESOURCE_METRICS],
+        answers.RESOURCE_METRICS,
+        answers.VERSIONS[answers.RESOURCE_METRICS],
         kind,
         plural,
         namespaced=plural == "pods",
@@ -169,18 +155,18 @@ class MetricsAPI:
     @property
     def version(self) -> str:
         """The version in which the API is served."""
-        return VERSIONS[self.group]
+        return answers.VERSIONS[self.group]
 
-    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+    def answer(self, path: str, query: Mapping[str, str]) -> answers.Answer:
         """Return the status and the body of the answer to a GET."""
         parts = path.strip("/").split("/")
         namespace = parts[4] if parts[3:4] == ["namespaces"] and parts[5:] else ""
         pods = _selected(self._pods(namespace), query)
         try:
             settings = self._settings(namespace, pods)
-        except SettingsError as error:
-            return failure(500, str(error))
-        return answer(settings, pods, path, query, self._clock.now())
+        except answers.SettingsError as error:
+            return answers.failure(500, str(error))
+        return answers.answer(settings, pods, path, query, self._clock.now())
 
     def _pods(self, namespace: str) -> list[JSON]:
         """Return the pods of a namespace, of all if it is empty."""
@@ -190,24 +176,27 @@ class MetricsAPI:
             if not namespace or stored.obj["metadata"]["namespace"] == namespace
         ]
 
-    def _settings(self, namespace: str, pods: Iterable[JSON]) -> Settings:
+    def _settings(self, namespace: str, pods: Iterable[JSON]) -> answers.Settings:
         """Return the settings of a namespace, by its ConfigMap or by annotations.
 
         The latter are those of `pods` only. Raises SettingsError.
         """
         collection = self._storage.collection(CONFIG_MAPS.resource)
-        stored = collection.get((namespace, CONFIG_MAP))
+        stored = collection.get((namespace, answers.CONFIG_MAP))
         if stored is None:
-            loads = loads_of(
-                measured(pods), self._owner_of, lambda: measured(self._pods(namespace))
+            loads = answers.loads_of(
+                answers.measured(pods),
+                self._owner_of,
+                lambda: answers.measured(self._pods(namespace)),
             )
-            return Settings(resource=dict(loads), window=_POD_WINDOW)
-        text = stored.obj.get("data", {}).get(KEY, "")
+            return answers.Settings(resource=dict(loads), window=_POD_WINDOW)
+        text = stored.obj.get("data", {}).get(answers.KEY, "")
         try:
-            return parse_settings(text)
-        except SettingsError as error:
-            msg = f"ConfigMap {namespace}/{CONFIG_MAP}, key {KEY}: {error}"
-            raise SettingsError(msg) from error
+            return answers.parse_settings(text)
+        except answers.SettingsError as error:
+            where = f"ConfigMap {namespace}/{answers.CONFIG_MAP}, key {answers.KEY}"
+            msg = f"{where}: {error}"
+            raise answers.SettingsError(msg) from error
 
     def _owner_of(self, obj: JSON) -> JSON | None:
         """Return the controller of an object, `None` if there is none."""
@@ -238,10 +227,10 @@ def _selected(pods: list[JSON], query: Mapping[str, str]) -> list[JSON]:
 class ResourceMetricsAPI(MetricsAPI):
     """The API of metrics-server: the usage of pods and nodes."""
 
-    group = RESOURCE_METRICS
+    group = answers.RESOURCE_METRICS
     kinds = _KINDS
 
-    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+    def answer(self, path: str, query: Mapping[str, str]) -> answers.Answer:
         """Return the status and the body of the answer to a GET."""
         match path.strip("/").split("/")[3:]:
             case ["pods"]:
@@ -252,7 +241,7 @@ class ResourceMetricsAPI(MetricsAPI):
                 return self._nodes(path, query, name)
         return super().answer(path, query)
 
-    def _pods_everywhere(self, path: str, query: Mapping[str, str]) -> Answer:
+    def _pods_everywhere(self, path: str, query: Mapping[str, str]) -> answers.Answer:
         """Return the metrics of all pods; a namespace that fails is left out."""
         root = path.strip("/").removesuffix("/pods").removesuffix("/nodes")
         namespaces = {each["metadata"]["namespace"] for each in self._pods("")}
@@ -261,9 +250,11 @@ class ResourceMetricsAPI(MetricsAPI):
             path = f"{root}/namespaces/{namespace}/pods"
             status, body = super().answer(path, query)
             items += body["items"] if status == 200 else []
-        return 200, metrics_list(RESOURCE_METRICS, "PodMetricsList", items)
+        return 200, answers.metrics_list(
+            answers.RESOURCE_METRICS, "PodMetricsList", items
+        )
 
-    def _nodes(self, path: str, query: Mapping[str, str], name: str) -> Answer:
+    def _nodes(self, path: str, query: Mapping[str, str], name: str) -> answers.Answer:
         root = path.strip("/").removesuffix(f"/{name}" if name else "")
         _, everywhere = self._pods_everywhere(root, {})
         collection = self._storage.collection(NODES.resource)
@@ -273,7 +264,7 @@ class ResourceMetricsAPI(MetricsAPI):
             if name in ("", stored.obj["metadata"]["name"])
         ]
         if name and not nodes:
-            return not_found("nodemetrics", name)
+            return answers.not_found("nodemetrics", name)
         places = {
             (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"].get(
                 "nodeName", ""
@@ -288,10 +279,10 @@ class ResourceMetricsAPI(MetricsAPI):
 class CustomMetricsAPI(MetricsAPI):
     """The API of an adapter: metrics of pods and of other objects."""
 
-    group = CUSTOM_METRICS
+    group = answers.CUSTOM_METRICS
 
 
 class ExternalMetricsAPI(MetricsAPI):
     """The API of an adapter: metrics from outside the cluster."""
 
-    group = EXTERNAL_METRICS
+    group = answers.EXTERNAL_METRICS

@@ -21,14 +21,7 @@ from controller_manager.options.gates import Gate
 
 from .built_in import kind_of
 from .columns import columns, selector_text
-from .core.templates import (
-    CONTAINERS,
-    REPLICAS,
-    default_replicas,
-    default_template,
-    replica_status,
-    template_labels,
-)
+from .core import templates
 from .core.volumes import CLAIM_SPEC, default_claim
 
 # Rules and defaults of several kinds
@@ -58,7 +51,7 @@ def _pods_of(owner: str, kind: str) -> Rule:
         include POD_TEMPLATE ALWAYS_RESTARTS
         """,
         _selects_all,
-        template_labels,
+        templates.template_labels,
         POD_TEMPLATE=POD_TEMPLATE,
         ALWAYS_RESTARTS=always_restarts(kind),
     )
@@ -192,7 +185,7 @@ class _DaemonSetStrategy(Strategy):
         """Fill in template and update strategy."""
         super().apply_defaults(obj)
         _default_strategy(obj["spec"], "updateStrategy", maxUnavailable=1, maxSurge=0)
-        default_template(obj["spec"])
+        templates.default_template(obj["spec"])
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Set the count to one."""
@@ -234,7 +227,7 @@ DAEMON_SETS: Final = kind_of(
                   hook daemon_set_type
               revisionHistoryLimit: not-negative
             """,
-            template_labels,
+            templates.template_labels,
             _selects_all,
             _rolling_update,
             _daemon_set_type,
@@ -262,7 +255,7 @@ DAEMON_SETS: Final = kind_of(
             Available integer: .status.numberAvailable
             Node Selector: node_selector
             Age
-            {CONTAINERS}
+            {templates.CONTAINERS}
             Selector wide: selector .spec.selector or <none>
             """,
             _node_selector,
@@ -289,7 +282,7 @@ def _ends_early(spec: JSON, _: JSON) -> bool:
 
 
 def _default_deployment(obj: JSON) -> None:
-    default_replicas(obj)
+    templates.default_replicas(obj)
     spec = obj["spec"]
     _default_strategy(spec, "strategy", maxUnavailable="25%", maxSurge="25%")
     spec.setdefault("revisionHistoryLimit", 10)
@@ -341,7 +334,7 @@ DEPLOYMENTS: Final = kind_of(
             WORKLOAD=_WORKLOAD,
         ),
         update_rules=_SELECTOR_UPDATE,
-        status_rules=replica_status(
+        status_rules=templates.replica_status(
             "replicas, updatedReplicas, readyReplicas, availableReplicas, "
             "unavailableReplicas, terminatingReplicas",
             "updatedReplicas, readyReplicas, availableReplicas",
@@ -353,7 +346,7 @@ DEPLOYMENTS: Final = kind_of(
             Up-to-date: .status.updatedReplicas or 0
             Available: .status.availableReplicas or 0
             Age
-            {CONTAINERS}
+            {templates.CONTAINERS}
             Selector wide: selector .spec.selector or <none>
             """,
             _ready,
@@ -367,18 +360,18 @@ REPLICA_SETS: Final = kind_of(
     "apps/v1",
     "replicasets",
     Strategy(
-        apply_defaults=default_replicas,
+        apply_defaults=templates.default_replicas,
         counts_generations=True,
         selectable_fields=fields_by_path("status.replicas"),
         rules=nested("spec", [_WORKLOAD]),
         update_rules=_SELECTOR_UPDATE,
-        status_rules=replica_status(
+        status_rules=templates.replica_status(
             "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
             "observedGeneration, terminatingReplicas",
             "fullyLabeledReplicas, readyReplicas, availableReplicas",
         ),
         printer=columns(
-            f"{REPLICAS}\nSelector wide: selector .spec.selector or <none>"
+            f"{templates.REPLICAS}\nSelector wide: selector .spec.selector or <none>"
         ),
     ),
 )
@@ -424,7 +417,7 @@ class _StatefulSetStrategy(Strategy):
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
         retention.setdefault("whenScaled", "Retain")
-        default_template(spec)
+        templates.default_template(spec)
         for claim in spec.get("volumeClaimTemplates", ()):
             claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
             default_claim(claim)
@@ -495,14 +488,14 @@ _STATEFUL_SET: Final = _StatefulSetStrategy(
         """,
         _changes,
     ),
-    status_rules=replica_status(
+    status_rules=templates.replica_status(
         "replicas, readyReplicas, currentReplicas, updatedReplicas, availableReplicas, "
         "observedGeneration, collisionCount",
         "readyReplicas, currentReplicas, updatedReplicas, availableReplicas",
         "status.readyReplicas",
     ),
     status_update_rules=_STATUS_UPDATE,
-    printer=columns(f"Name; Ready: ready; Age\n{CONTAINERS}", _ready),
+    printer=columns(f"Name; Ready: ready; Age\n{templates.CONTAINERS}", _ready),
 )
 STATEFUL_SETS: Final = kind_of(
     "apps/v1",

@@ -10,18 +10,8 @@ from urllib.parse import unquote
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
-from controller_manager.devcluster.apiserver.security import (
-    ANONYMOUS,
-    AUDIENCE,
-    AUTHENTICATED,
-    UNAUTHENTICATED,
-    Attributes,
-    Authorizer,
-    TokenError,
-    User,
-    account_groups,
-)
 from controller_manager.devcluster.scheme.names import is_label, subdomain_problems
 from controller_manager.devcluster.scheme.statuses import bad_request, shown
 
@@ -38,7 +28,7 @@ def _status(call: Call, token: str, wanted: Sequence[str]) -> JSON:
     """Return the status for a token that is meant for one of the `wanted` audiences."""
     try:
         found = call.tokens.identify(token)
-    except TokenError as error:
+    except security.TokenError as error:
         return _refused(f"[{_INVALID}, {error}]")
     if found is None:
         return _refused(_INVALID)
@@ -66,7 +56,7 @@ def _review_token(call: Call, obj: JSON) -> JSON:
     if not spec.get("token"):
         message = "token is required for TokenReview in authentication"
         raise bad_request(message)
-    wanted = spec.get("audiences") or [AUDIENCE]
+    wanted = spec.get("audiences") or [security.AUDIENCE]
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
@@ -123,8 +113,8 @@ def account_of(name: str) -> tuple[str, str] | None:
 
 
 def impersonated(
-    user: User, headers: Mapping[str, str], authorizer: Authorizer
-) -> User:
+    user: security.User, headers: Mapping[str, str], authorizer: security.Authorizer
+) -> security.User:
     """Return the user that the Impersonate headers name, `user` without them.
 
     The values of a header stand in lines. The groups are added that the wanted user
@@ -138,38 +128,38 @@ def impersonated(
         authorizer.check(user, attributes)
     groups = wanted.groups
     if account := account_of(wanted.name):
-        groups = groups or account_groups(account[0])
-    if wanted.name == ANONYMOUS.name:
-        groups = (*groups, UNAUTHENTICATED)
-    elif UNAUTHENTICATED not in groups:
-        groups = (*groups, AUTHENTICATED)
+        groups = groups or security.account_groups(account[0])
+    if wanted.name == security.ANONYMOUS.name:
+        groups = (*groups, security.UNAUTHENTICATED)
+    elif security.UNAUTHENTICATED not in groups:
+        groups = (*groups, security.AUTHENTICATED)
     return replace(wanted, groups=tuple(dict.fromkeys(groups)))
 
 
-def _parts(wanted: User) -> Iterator[Attributes]:
+def _parts(wanted: security.User) -> Iterator[security.Attributes]:
     """Yield the parts of a user; each needs the permission to impersonate it."""
     if account := account_of(wanted.name):
         namespace, name = account
-        yield Attributes(
+        yield security.Attributes(
             _VERB, resource="serviceaccounts", namespace=namespace, name=name
         )
     else:
-        yield Attributes(_VERB, resource="users", name=wanted.name)
-    about = Attributes(_VERB, group=_AUTHENTICATION)
+        yield security.Attributes(_VERB, resource="users", name=wanted.name)
+    about = security.Attributes(_VERB, group=_AUTHENTICATION)
     if wanted.uid:
         yield replace(about, resource="uids", name=wanted.uid)
     for group in wanted.groups:
-        yield Attributes(_VERB, resource="groups", name=group)
+        yield security.Attributes(_VERB, resource="groups", name=group)
     for key, values in wanted.extra.items():
         for value in values:
             yield replace(about, resource="userextras", subresource=key, name=value)
 
 
-def _wanted(headers: Mapping[str, str]) -> User | None:
+def _wanted(headers: Mapping[str, str]) -> security.User | None:
     """Return the user as the headers name it; raises Refusal 400."""
     extra = {key: tuple(values) for key, values in _extras(headers)}
     groups = tuple(_values(headers, _GROUP))
-    wanted = User(headers.get(_USER, ""), headers.get(_UID, ""), groups, extra)
+    wanted = security.User(headers.get(_USER, ""), headers.get(_UID, ""), groups, extra)
     if wanted.name:
         return wanted
     if wanted.uid or wanted.groups or extra:
@@ -187,7 +177,7 @@ def _values(headers: Mapping[str, str], name: str) -> list[str]:
     return headers[name].split("\n") if name in headers else []
 
 
-def _in_go(user: User) -> str:
+def _in_go(user: security.User) -> str:
     """Return a user as Go's ``%#v`` prints it."""
     groups, extra = "[]string(nil)", "map[string][]string(nil)"
     if user.groups:

@@ -10,13 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
 from controller_manager.devcluster.apiserver.security import Attributes, User
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    bad_request,
-    invalid,
-    invalid_object,
-    shown,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
@@ -24,30 +18,30 @@ from .built_in import kind_of
 # Rules
 
 
-def _attributes(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _attributes(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that a review is about a resource or about a path."""
     url, resource = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
     if url is not None and resource is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        yield invalid(f"{path}nonResourceAttributes", _shown_path(url), detail)
+        yield statuses.invalid(f"{path}nonResourceAttributes", _shown_path(url), detail)
     if url is None and resource is None:
         detail = (
             "exactly one of nonResourceAttributes or resourceAttributes must be "
             "specified"
         )
-        yield invalid(f"{path}resourceAttributes", '"null"', detail)
+        yield statuses.invalid(f"{path}resourceAttributes", '"null"', detail)
 
 
 def _shown_path(url: JSON) -> str:
     """Return attributes as Go shows those of its storage type."""
-    return shown({"Path": url.get("path", ""), "Verb": url.get("verb", "")})
+    return statuses.shown({"Path": url.get("path", ""), "Verb": url.get("verb", "")})
 
 
-def _metadata(review: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _metadata(review: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     yield from _empty_metadata(review, "must be empty")
 
 
-def _local(review: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _local(review: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     """Check that a review for one namespace is about a resource in it."""
     yield from _empty_metadata(
         review, "must be empty except for namespace", "namespace"
@@ -56,18 +50,20 @@ def _local(review: JSON, _: str, __: JSON) -> Iterator[Cause]:
     namespace = (review.get("metadata") or {}).get("namespace", "")
     wanted, url = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if wanted is not None and wanted.get("namespace", "") != namespace:
-        value = shown(wanted.get("namespace", ""))
+        value = statuses.shown(wanted.get("namespace", ""))
         detail = "must match metadata.namespace"
-        yield invalid("spec.resourceAttributes.namespace", value, detail)
+        yield statuses.invalid("spec.resourceAttributes.namespace", value, detail)
     if url is not None:
         detail = "disallowed on this kind of request"
-        yield invalid("spec.nonResourceAttributes", _shown_path(url), detail)
+        yield statuses.invalid("spec.nonResourceAttributes", _shown_path(url), detail)
 
 
-def _empty_metadata(review: JSON, detail: str, *allowed: str) -> Iterator[Cause]:
+def _empty_metadata(
+    review: JSON, detail: str, *allowed: str
+) -> Iterator[statuses.Cause]:
     metadata = review.get("metadata") or {}
     if any(metadata[each] for each in {*metadata} - {"managedFields", *allowed}):
-        yield invalid("metadata", shown(metadata), detail)
+        yield statuses.invalid("metadata", statuses.shown(metadata), detail)
 
 
 _OF_ANY_USER: Final = table(
@@ -120,7 +116,7 @@ def _reviewed_user(spec: JSON) -> User:
 def _checked(call: Call, review: JSON) -> None:
     """Raise Refusal 422 if a review has errors."""
     if causes := call.kind.strategy.validate(review):
-        raise invalid_object(call.kind.group, call.kind.kind, "", causes)
+        raise statuses.invalid_object(call.kind.group, call.kind.kind, "", causes)
 
 
 def _decided(call: Call, review: JSON, user: User) -> JSON:
@@ -187,7 +183,7 @@ def _review_locally(call: Call, review: JSON) -> JSON:
         message = (
             f"spec.resourceAttributes.namespace must match namespace: {call.namespace}"
         )
-        raise bad_request(message)
+        raise statuses.bad_request(message)
     return _decided(call, review, _reviewed_user(review["spec"]))
 
 
@@ -211,7 +207,7 @@ def _part(rule: Mapping[str, Any], fields: tuple[str, ...]) -> JSON:
 def _review_rules(call: Call, review: JSON) -> JSON:
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
-        raise bad_request("no namespace on request")
+        raise statuses.bad_request("no namespace on request")
     found = call.authorizer.rules_for(call.user, namespace)
     status: JSON = {
         "resourceRules": [

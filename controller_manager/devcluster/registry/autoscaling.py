@@ -8,14 +8,8 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.kind import Conversion
-from controller_manager.devcluster.apiserver.strategy import (
-    NONE,
-    UNKNOWN,
-    Cells,
-    Facts,
-    Strategy,
-)
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch
@@ -65,7 +59,7 @@ def _resource_text(spec: JSON, status: JSON | None) -> str:
 
 def _current(status: JSON | None, name: str, unit: str = "") -> str:
     value = (status or {}).get("current", {}).get(name)
-    return UNKNOWN if value is None else f"{value}{unit}"
+    return strategy.UNKNOWN if value is None else f"{value}{unit}"
 
 
 # The rules for autoscalers (pkg/apis/autoscaling/validation).
@@ -312,7 +306,7 @@ _UP: Final[JSON] = {
 _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 
 
-class AutoscalerStrategy(Strategy):
+class AutoscalerStrategy(strategy.Strategy):
     """Fills in the default metric, and the missing rules of a behavior."""
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -336,7 +330,7 @@ def _targets(autoscaler: JSON) -> str:
     metrics = autoscaler["spec"].get("metrics", [])
     current = autoscaler["status"].get("currentMetrics") or []
     if not metrics:
-        return NONE
+        return strategy.NONE
     padded = [*current, *({} for _ in metrics)]
     texts = [_text(spec, padded[number]) for number, spec in enumerate(metrics)]
     listed = ", ".join(texts[:_SHOWN])
@@ -349,7 +343,7 @@ def _replicas(autoscaler: JSON) -> int:
     return count
 
 
-FACTS: Final = Facts(
+FACTS: Final = strategy.Facts(
     new_rules=_RULES,
     update_rules=_RULES,
     status_rules=table(
@@ -482,7 +476,7 @@ def _of_cpu(part: JSON) -> JSON:
 class _OldAutoscalerStrategy(AutoscalerStrategy):
     """Shows the same row as the version that is stored."""
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return the row of the table."""
         return super().cells(_from_v1(obj), now)
 

@@ -12,11 +12,8 @@ from cryptography import x509
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.control.certificates import request
 from controller_manager.control.certificates.pem import blocks
-from controller_manager.control.certificates.request import (
-    InvalidRequest,
-    parse_request,
-)
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.scheme.statuses import (
@@ -78,9 +75,9 @@ def _usages(usages: list[str], field: str) -> Iterator[Cause]:
 
 def _request(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     try:
-        parsed = parse_request(spec.get("request"))
+        parsed = request.parse_request(spec.get("request"))
         why = "" if parsed.is_signed() else "the signature of the request is wrong"
-    except InvalidRequest as error:
+    except request.InvalidRequest as error:
         why = str(error)
     if why:
         yield invalid(f"{path}request", shown(spec.get("request", "")), why)

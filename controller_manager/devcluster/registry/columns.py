@@ -30,16 +30,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    CREATED_AT,
-    NAME,
-    NONE,
-    Cells,
-    Column,
-    age,
-    human_duration,
-)
+from controller_manager.devcluster.apiserver import strategy
 
 
 def name_of(obj: JSON) -> str:
@@ -50,8 +41,8 @@ def name_of(obj: JSON) -> str:
 def selector_text(selector: JSON | None) -> str:
     """Return a label selector as kubectl shows it."""
     if not selector:
-        return NONE
-    return format_selector(msgspec.convert(selector, LabelSelector)) or NONE
+        return strategy.NONE
+    return format_selector(msgspec.convert(selector, LabelSelector)) or strategy.NONE
 
 
 # Columns as text
@@ -62,12 +53,12 @@ _ABSENT: Final = {"integer": 0, "boolean": False, "string": ""}
 
 
 def _since(value: Any, now: datetime) -> str:
-    return human_duration((now - parse_time(value)).total_seconds())
+    return strategy.human_duration((now - parse_time(value)).total_seconds())
 
 
 WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
     "count": lambda value, _: len(value),
-    "duration": lambda value, _: human_duration(value),
+    "duration": lambda value, _: strategy.human_duration(value),
     "join": lambda value, _: ",".join(each or "" for each in value),
     "selector": lambda value, _: selector_text(value),
     "since": _since,
@@ -75,11 +66,11 @@ WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
 }
 """What a cell shows of a value: the items of a list, a time in seconds, and so on."""
 
-_KNOWN: Final[dict[str, tuple[Column, _Cell]]] = {
-    "Name": (NAME, lambda obj, _: name_of(obj)),
-    "Age": (AGE, age),
+_KNOWN: Final[dict[str, tuple[strategy.Column, _Cell]]] = {
+    "Name": (strategy.NAME, lambda obj, _: name_of(obj)),
+    "Age": (strategy.AGE, strategy.age),
     "Created At": (
-        CREATED_AT,
+        strategy.CREATED_AT,
         lambda obj, _: obj["metadata"].get("creationTimestamp", ""),
     ),
 }
@@ -105,27 +96,27 @@ class TextColumns:
         self._functions = {each.__name__.removeprefix("_"): each for each in functions}
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[strategy.Column, ...]:
         """The columns; raises ValueError for a wrong text."""
         return tuple(column for column, _ in self._compiled)
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return an object's row of the table."""
         return [cell(obj, now) for _, cell in self._compiled]
 
     @cached_property
-    def _compiled(self) -> list[tuple[Column, _Cell]]:
+    def _compiled(self) -> list[tuple[strategy.Column, _Cell]]:
         lines = re.split("[;\n]", self._text)
         return [self._column(line.strip()) for line in lines if line.strip()]
 
-    def _column(self, line: str) -> tuple[Column, _Cell]:
+    def _column(self, line: str) -> tuple[strategy.Column, _Cell]:
         if line in _KNOWN:
             return _KNOWN[line]
         head, _, text = line.partition(":")
         words = head.split()
         flags = [each for each in words if each in (*_ABSENT, "wide")]
         type_ = next((each for each in flags if each in _ABSENT), "string")
-        column = Column(
+        column = strategy.Column(
             " ".join(words[: len(words) - len(flags)]), type_, int("wide" in flags)
         )
         shown, _, absent = text.strip().partition(" or ")

@@ -7,10 +7,7 @@ from typing import Final
 
 from controller_manager.devcluster.apiserver.kind import GatedKind
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.scheme.names import (
-    validate_config_key,
-    validate_qualified_name,
-)
+from controller_manager.devcluster.scheme import names
 from controller_manager.devcluster.scheme.statuses import Cause, not_supported, shown
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import COORDINATED_ELECTION
@@ -28,7 +25,7 @@ def _election(strategy: str, field: str) -> list[Cause]:
     upstream's causes do.
     """
     if "/" in strategy:
-        return validate_qualified_name(strategy, f"{field}.strategy")
+        return names.validate_qualified_name(strategy, f"{field}.strategy")
     if strategy == _OLDEST_EMULATION:
         return []
     return [not_supported(f"{field}.strategy", shown(strategy), (_OLDEST_EMULATION,))]
@@ -62,7 +59,7 @@ CANDIDATES: Final = GatedKind(
         "leasecandidates",
         Strategy(
             allows_unconditional_update=False,
-            check_name=validate_config_key,
+            check_name=names.validate_config_key,
             rules=table(
                 """
                 spec always:

@@ -5,22 +5,9 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.scheme.names import (
-    validate_labels,
-    validate_subdomain,
-)
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    duplicate,
-    invalid,
-    shown,
-    too_many,
-)
+from controller_manager.devcluster.scheme import names, statuses
+from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
-from controller_manager.devcluster.validation.values import (
-    is_in_family,
-    validate_endpoint_address,
-)
 
 from .built_in import kind_of
 from .columns import columns
@@ -35,7 +22,7 @@ def _few_endpoints(obj: JSON, _: JSON) -> bool:
     return len(obj["endpoints"] or ()) <= _MOST_ENDPOINTS
 
 
-def _addresses(endpoint: JSON, path: str, around: JSON) -> Iterator[Cause]:
+def _addresses(endpoint: JSON, path: str, around: JSON) -> Iterator[statuses.Cause]:
     """Check the addresses by the type of the slice."""
     kind = around.get("addressType")
     check = _name if kind == "FQDN" else _address
@@ -44,32 +31,34 @@ def _addresses(endpoint: JSON, path: str, around: JSON) -> Iterator[Cause]:
             yield from check(address, f"{path}addresses[{number}]", kind)
 
 
-def _address(address: str, field: str, family: str) -> Iterator[Cause]:
-    if is_in_family(address, "IPv6" if family == "IPv4" else "IPv4"):
-        yield invalid(field, shown(address), f"must be an {family} address")
-    yield from validate_endpoint_address(address, field)
+def _address(address: str, field: str, family: str) -> Iterator[statuses.Cause]:
+    if values.is_in_family(address, "IPv6" if family == "IPv4" else "IPv4"):
+        yield statuses.invalid(
+            field, statuses.shown(address), f"must be an {family} address"
+        )
+    yield from values.validate_endpoint_address(address, field)
 
 
-def _name(name: str, field: str, _: str) -> Iterator[Cause]:
-    causes = validate_subdomain(name.removesuffix("."), field)
+def _name(name: str, field: str, _: str) -> Iterator[statuses.Cause]:
+    causes = names.validate_subdomain(name.removesuffix("."), field)
     yield from causes
     if not causes and "." not in name:
         detail = "should be a domain with at least two segments separated by dots"
-        yield invalid(field, shown(name), detail)
+        yield statuses.invalid(field, statuses.shown(name), detail)
 
 
-def _hints(hints: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _hints(hints: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     for group in ("forZones", "forNodes"):
         found = [each.get("name", "") for each in hints.get(group, [])]
         where = f"{path}{group}"
         if len(found) > _MOST_HINTS:
-            yield too_many(where, len(found), _MOST_HINTS)
+            yield statuses.too_many(where, len(found), _MOST_HINTS)
             continue
         for number, name in enumerate(found):
             at = f"{where}[{number}].name"
             if name in found[:number]:
-                yield duplicate(at, shown(name))
-            yield from validate_labels({"name": name}, at)
+                yield statuses.duplicate(at, statuses.shown(name))
+            yield from names.validate_labels({"name": name}, at)
 
 
 def _few_ports(obj: JSON, _: JSON) -> bool:

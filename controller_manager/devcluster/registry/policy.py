@@ -10,13 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    Refusal,
-    forbidden,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import (
@@ -31,17 +25,19 @@ from .columns import columns
 _LIMITS: Final = ("minAvailable", "maxUnavailable")
 
 
-def _one_limit(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _one_limit(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     if all(name in spec for name in _LIMITS):
-        value = shown({name: spec[name] for name in _LIMITS})
+        value = statuses.shown({name: spec[name] for name in _LIMITS})
         why = "minAvailable and maxUnavailable cannot be both set"
-        yield invalid(path[:-1], value, why)
+        yield statuses.invalid(path[:-1], value, why)
 
 
-def _limit(value: Any, field: str) -> Iterator[Cause]:
+def _limit(value: Any, field: str) -> Iterator[statuses.Cause]:
     yield from validate_int_or_percent(value, field)
     if percent(value) > 100:
-        yield invalid(field, shown(value), "must not be greater than 100%")
+        yield statuses.invalid(
+            field, statuses.shown(value), "must not be greater than 100%"
+        )
 
 
 BUDGETS: Final = kind_of(
@@ -130,8 +126,8 @@ def take_disruption(
     objects.put(BUDGETS, key, {**budget, "status": changed}, dry_run=dry_run)
 
 
-def _forbidden(budget: str, why: str) -> Refusal:
-    return forbidden(BUDGETS.group, "poddisruptionbudget", budget, why)
+def _forbidden(budget: str, why: str) -> statuses.Refusal:
+    return statuses.forbidden(BUDGETS.group, "poddisruptionbudget", budget, why)
 
 
 def _condition(status: JSON) -> JSON | None:
@@ -192,11 +188,11 @@ def _needs_none(budget: JSON, pod: JSON) -> bool:
     return 0 < desired <= healthy
 
 
-def _too_many_requests(why: str, seconds: int = 0) -> Refusal:
+def _too_many_requests(why: str, seconds: int = 0) -> statuses.Refusal:
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     details: JSON = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
     if seconds:
         details["retryAfterSeconds"] = seconds
-    return Refusal(
+    return statuses.Refusal(
         429, "TooManyRequests", message, details, retry_after=seconds or None
     )

@@ -8,16 +8,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_qualified_name
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    duplicate,
-    invalid,
-    not_supported,
-    required,
-    shown,
-    too_long,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import IMMUTABLE
@@ -29,20 +21,20 @@ _MOST_PARAMETERS: Final = 512
 _LONGEST_PARAMETERS: Final = 256 * 1024
 
 
-def _provisioner(name: str, field: str) -> list[Cause]:
+def _provisioner(name: str, field: str) -> list[statuses.Cause]:
     """Check the name of a provisioner, or of the driver of attributes."""
     if not name:
-        return [required(field)]
+        return [statuses.required(field)]
     return validate_qualified_name(name.lower(), field)
 
 
-def _parameters(parameters: Mapping[str, str], field: str) -> list[Cause]:
+def _parameters(parameters: Mapping[str, str], field: str) -> list[statuses.Cause]:
     """Check the number and the size of parameters."""
     if len(parameters) > _MOST_PARAMETERS:
-        return [too_long(field, _MOST_PARAMETERS)]
+        return [statuses.too_long(field, _MOST_PARAMETERS)]
     size = sum(len(key) + len(value) for key, value in parameters.items())
     if size > _LONGEST_PARAMETERS:
-        return [too_long(field, _LONGEST_PARAMETERS)]
+        return [statuses.too_long(field, _LONGEST_PARAMETERS)]
     return []
 
 
@@ -162,13 +154,13 @@ _MIN_TOKEN: Final = 600
 _MAX_TOKEN: Final = 1 << 32
 
 
-def _tokens(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _tokens(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check the seconds of each token, but not of one for a known audience."""
     audiences = set()
     for number, token in enumerate(spec.get("tokenRequests") or ()):
         at, audience = f"{path}tokenRequests[{number}]", token.get("audience", "")
         if audience in audiences:
-            yield duplicate(f"{at}.audience", shown(audience))
+            yield statuses.duplicate(f"{at}.audience", statuses.shown(audience))
             continue
         audiences.add(audience)
         yield from _TOKEN.errors(token, path=f"{at}.")
@@ -184,10 +176,10 @@ _TOKEN: Final = table(
 )
 
 
-def _modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
+def _modes(modes: Sequence[str], field: str) -> Iterator[statuses.Cause]:
     for mode in modes:
         if mode not in _MODES:
-            yield not_supported(field, shown(mode), _MODES)
+            yield statuses.not_supported(field, statuses.shown(mode), _MODES)
 
 
 def _attachment_changes(spec: JSON, old: JSON) -> bool:
@@ -260,20 +252,20 @@ DRIVERS: Final = kind_of(
 _LONGEST_NODE_ID: Final = 256
 
 
-def _node_id(name: str, field: str) -> Iterator[Cause]:
+def _node_id(name: str, field: str) -> Iterator[statuses.Cause]:
     if len(name) > _LONGEST_NODE_ID:
         why = f"must be {_LONGEST_NODE_ID} characters or less"
-        yield invalid(field, shown(name), why)
+        yield statuses.invalid(field, statuses.shown(name), why)
 
 
-def _keys(driver: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _keys(driver: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check the keys of the topology; the causes are about the driver."""
     keys, where = driver["topologyKeys"] or (), path[:-1]
     for number, key in enumerate(keys):
         if not key:
-            yield required(where)
+            yield statuses.required(where)
         if key in keys[:number]:
-            yield duplicate(where, shown(key))
+            yield statuses.duplicate(where, statuses.shown(key))
         yield from validate_qualified_name(key, where)
 
 
@@ -281,13 +273,13 @@ def _fixed(driver: JSON) -> JSON:
     return {name: each for name, each in driver.items() if name != "allocatable"}
 
 
-def _drivers(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _drivers(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Check that drivers are unchanged or removed."""
     before = {each["name"]: _fixed(each) for each in old["drivers"]}
     for each in spec["drivers"]:
         after = _fixed(each)
         if before.get(each["name"], after) != after:
-            yield invalid(f"{path}drivers", shown(after), IMMUTABLE)
+            yield statuses.invalid(f"{path}drivers", statuses.shown(after), IMMUTABLE)
 
 
 CSI_NODES: Final = kind_of(
@@ -348,15 +340,15 @@ _MAX_METADATA: Final = 256 * 1024
 _MAX_MESSAGE: Final = 1024
 
 
-def _sizes(status: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _sizes(status: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check the sizes of what a driver reports."""
     metadata = status.get("attachmentMetadata") or {}
     if sum(map(len, (*metadata, *metadata.values()))) > _MAX_METADATA:
-        yield too_long(f"{path}attachmentMetadata", _MAX_METADATA)
+        yield statuses.too_long(f"{path}attachmentMetadata", _MAX_METADATA)
     for name in ("attachError", "detachError"):
         # Upstream names the other limit.
         if len((status.get(name) or {}).get("message", "")) > _MAX_MESSAGE:
-            yield too_long(f"{path}{name}.message", _MAX_METADATA)
+            yield statuses.too_long(f"{path}{name}.message", _MAX_METADATA)
 
 
 ATTACHMENTS: Final = kind_of(

@@ -17,16 +17,8 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.devcluster.storage import Change, Key
 
+from . import node_infos
 from .filters import Fit, best, prefers_nodes, repels
-from .node_infos import (
-    OTHER_NODE,
-    NodeFacts,
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-    named_nodes,
-    why_not,
-)
 from .preemption import NOT_HELPFUL, Preemption
 from .volumes import NOT_ALLOCATED, ONE_POD, Binding, DeviceClaims, VolumeBinding
 
@@ -36,18 +28,20 @@ class WaitingPods(Waiting):
 
     def __init__(self) -> None:
         super().__init__()
-        self._nominated: dict[Key, tuple[str, PodInfo]] = {}
+        self._nominated: dict[Key, tuple[str, node_infos.PodInfo]] = {}
 
     def discard(self, key: Key) -> None:
         """Forget a pod that no longer waits, and its node."""
         self._nominated.pop(key, None)
         super().discard(key)
 
-    def nominate(self, key: Key, node: str, pod: PodInfo) -> None:
+    def nominate(self, key: Key, node: str, pod: node_infos.PodInfo) -> None:
         """Nominate a node for a pod that waits until its victims are gone."""
         self._nominated[key] = (node, pod)
 
-    def kept_for(self, node: str, pod: PodInfo) -> Iterator[PodInfo]:
+    def kept_for(
+        self, node: str, pod: node_infos.PodInfo
+    ) -> Iterator[node_infos.PodInfo]:
         """Yield other pods nominated for a node, of at least the priority of `pod`."""
         for key, (name, other) in self._nominated.items():
             if name == node and key != pod.key and other.priority >= pod.priority:
@@ -173,7 +167,7 @@ class Scheduler:
     def __init__(
         self,
         objects: Objects,
-        infos: NodeInfos,
+        infos: node_infos.NodeInfos,
         volumes: VolumeBinding,
         report: Reporter,
     ) -> None:
@@ -209,7 +203,7 @@ class Scheduler:
 
     def node_changed(self, change: Change) -> None:
         """React to a node that is new, has changed, or is gone."""
-        facts, nodes = NodeFacts.of(change.after.obj), self._infos.nodes
+        facts, nodes = node_infos.NodeFacts.of(change.after.obj), self._infos.nodes
         if change.type == "DELETED":
             self._infos.remove_node(facts.name)
         elif facts.name in nodes and nodes[facts.name].facts == facts:
@@ -222,7 +216,7 @@ class Scheduler:
             return
         for key in self._waiting:
             stored = self._pods.get(key)
-            if stored is not None and not why_not(stored.obj, facts):
+            if stored is not None and not node_infos.why_not(stored.obj, facts):
                 self.sync(key)
 
     def pod_changed(self, key: Key, pod: JSON | None) -> None:
@@ -233,7 +227,7 @@ class Scheduler:
             changed = self._infos.remove_pod(key)
         else:
             node = pod["spec"]["nodeName"]
-            changed = self._infos.set_pod(PodInfo.of(pod), node)
+            changed = self._infos.set_pod(node_infos.PodInfo.of(pod), node)
         if changed:
             self._retry_soon()
 
@@ -307,7 +301,7 @@ class Scheduler:
             return
         self._place(key, fit, node)
 
-    def _place(self, key: Key, fit: Fit, node: NodeInfo) -> None:
+    def _place(self, key: Key, fit: Fit, node: node_infos.NodeInfo) -> None:
         pod = fit.pod
         bindings = self._volumes.prepare(pod, node.facts)
         self._devices.reserve(pod)
@@ -318,7 +312,7 @@ class Scheduler:
         self._assumed[key] = _Assumed(uid, node.facts.name, now, bindings)
         self._wait(key, pod)
 
-    def _bind(self, key: Key, pod: JSON, info: PodInfo, node: str) -> None:
+    def _bind(self, key: Key, pod: JSON, info: node_infos.PodInfo, node: str) -> None:
         bind(self._objects, POD, *key, node)
         self._infos.set_pod(info, node)
         self._retry_soon()
@@ -335,7 +329,7 @@ class Scheduler:
             return False
         if self._volumes.are_bound(assumed.bindings):
             del self._assumed[key]
-            self._bind(key, pod, PodInfo.of(pod), assumed.node)
+            self._bind(key, pod, node_infos.PodInfo.of(pod), assumed.node)
             return True
         failure = self._volumes.failure(assumed.bindings, assumed.node)
         if self._objects.clock.monotonic() - assumed.since > _BIND_TIMEOUT:
@@ -353,7 +347,7 @@ class Scheduler:
         self._waiting.add(key, claims)
         nominated = pod.get("status", {}).get("nominatedNodeName")
         if nominated:
-            self._waiting.nominate(key, nominated, PodInfo.of(pod))
+            self._waiting.nominate(key, nominated, node_infos.PodInfo.of(pod))
 
     def _fit(self, pod: JSON) -> Fit:
         kept_for = self._waiting.kept_for
@@ -366,7 +360,7 @@ class Scheduler:
             labels = stored.obj["metadata"].get("labels") or {}
         return labels
 
-    def _find_node(self, fit: Fit) -> NodeInfo | None:
+    def _find_node(self, fit: Fit) -> node_infos.NodeInfo | None:
         """Return the node that a pod gets, `None` if none fits."""
         nominated = fit.pod.get("status", {}).get("nominatedNodeName", "")
         node = self._infos.nodes.get(nominated)
@@ -385,11 +379,13 @@ class Scheduler:
                 avoided = avoided or each
         return avoided
 
-    def _best(self, fit: Fit, nodes: Sequence[NodeInfo]) -> NodeInfo | None:
+    def _best(
+        self, fit: Fit, nodes: Sequence[node_infos.NodeInfo]
+    ) -> node_infos.NodeInfo | None:
         return best(fit, nodes, self._infos, self._labels_of) if nodes else None
 
-    def _candidates(self, pod: JSON) -> Iterator[NodeInfo]:
-        nodes, named = self._infos.nodes, named_nodes(pod)
+    def _candidates(self, pod: JSON) -> Iterator[node_infos.NodeInfo]:
+        nodes, named = self._infos.nodes, node_infos.named_nodes(pod)
         if named is not None:
             yield from (nodes[each] for each in sorted(named & nodes.keys()))
             return
@@ -405,7 +401,7 @@ class Scheduler:
         total = len(self._infos.nodes)
         reasons = Counter(reason for _, misfit in misfits for reason in misfit.reasons)
         if others := total - len(misfits):
-            reasons[OTHER_NODE] += others
+            reasons[node_infos.OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
             self._failures.write(fit.pod, unschedulable(total, reasons, why))
             return

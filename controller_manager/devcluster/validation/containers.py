@@ -9,14 +9,9 @@ from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 
+from . import values
 from .rules import Rule
 from .text import table
-from .values import (
-    is_whole,
-    validate_descending_path,
-    validate_port_name,
-    validate_quantity,
-)
 
 # Resources
 
@@ -44,8 +39,8 @@ def _validate(resource: str, amount: str, field: str) -> Iterator[Cause]:
     if "/" not in resource and not _is_standard(resource):
         why = "must be a standard resource for containers"
         yield statuses.invalid(field, shown(resource), why)
-    yield from validate_quantity(amount, field)
-    if _may_not_be_parted(resource) and not is_whole(amount):
+    yield from values.validate_quantity(amount, field)
+    if _may_not_be_parted(resource) and not values.is_whole(amount):
         yield statuses.invalid(field, shown(amount), "must be an integer")
 
 
@@ -285,12 +280,12 @@ def _mount_options(
 ) -> Iterator[Cause]:
     """Check how a volume is mounted; upstream leaves the index out of two paths."""
     if part := mount.get("subPath"):
-        yield from validate_descending_path(part, f"{around}subPath")
+        yield from values.validate_descending_path(part, f"{around}subPath")
     if expression := mount.get("subPathExpr"):
         if part:
             why = "subPathExpr and subPath are mutually exclusive"
             yield statuses.invalid(f"{where}subPathExpr", shown(expression), why)
-        yield from validate_descending_path(expression, f"{around}subPathExpr")
+        yield from values.validate_descending_path(expression, f"{around}subPathExpr")
     if (propagation := mount.get("mountPropagation")) is None:
         return
     field = f"{where}mountPropagation"
@@ -309,7 +304,7 @@ def _mount_options(
 
 def _valid_name(port: JSON) -> str | None:
     name = port.get("name")
-    return name if name and not validate_port_name(name, "") else None
+    return name if name and not values.validate_port_name(name, "") else None
 
 
 def _host_ports(containers: Sequence[JSON], path: str) -> Iterator[Cause]:

@@ -8,13 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api import selectors
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
-from controller_manager.api.selectors import (
-    LabelSelector,
-    SelectorError,
-    compile_selector,
-)
 from controller_manager.devcluster.scheme.names import (
     validate_labels,
     validate_qualified_name,
@@ -137,15 +133,15 @@ def selects(selector: JSON | None, labels: dict[str, str]) -> bool:
     another check reports it.
     """
     try:
-        return selector is not None and compile_selector(_typed(selector)).matches(
-            labels
-        )
-    except SelectorError:
+        return selector is not None and selectors.compile_selector(
+            _typed(selector)
+        ).matches(labels)
+    except selectors.SelectorError:
         return True
 
 
-def _typed(selector: JSON | None) -> LabelSelector:
-    return msgspec.convert(selector or {}, LabelSelector)
+def _typed(selector: JSON | None) -> selectors.LabelSelector:
+    return msgspec.convert(selector or {}, selectors.LabelSelector)
 
 
 # Ports

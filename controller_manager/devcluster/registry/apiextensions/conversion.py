@@ -12,11 +12,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Answers, Pending
+from controller_manager.devcluster.scheme import names
 from controller_manager.devcluster.scheme.decoding import go_json_error
-from controller_manager.devcluster.scheme.names import (
-    validate_annotations,
-    validate_labels,
-)
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
@@ -115,8 +112,8 @@ _KEPT: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 """The fields that must stay the same, and their names in messages."""
 
 _CHANGEABLE: Final = {
-    "labels": (validate_labels, "metadata.labels"),
-    "annotations": (validate_annotations, "metadata.annotation"),
+    "labels": (names.validate_labels, "metadata.labels"),
+    "annotations": (names.validate_annotations, "metadata.annotation"),
 }
 
 

@@ -12,33 +12,15 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.field_set import FieldSet
 from controller_manager.devcluster.apiserver.field_type import FieldType
-from controller_manager.devcluster.apiserver.strategy import (
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    human_duration,
-)
 from controller_manager.devcluster.cel.values import is_number
 from controller_manager.devcluster.scheme.readers import duplicates, plain
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.storage import Stored
 
-from .schemas.keywords import (
-    properties_of,
-    type_of_resource,
-)
-from .schemas.objects import (
-    coerced,
-    coerced_metadata,
-    defaulted,
-    has_defaults,
-    pruned,
-    validate_embedded,
-    validate_lists,
-)
+from .schemas import keywords, objects
 from .schemas.rules import Rules
 from .schemas.validation import (
     validate_value,
@@ -219,7 +201,7 @@ _PATH: Final = "Custom resource definition column (in JSONPath format): "
 
 
 class _Shown(NamedTuple):
-    column: Column
+    column: strategy.Column
     path: JSONPath
 
 
@@ -233,9 +215,9 @@ class PrinterColumns:
             for each in declared or [_AGE]
             if (path := _path(each)) is not None
         ]
-        self.columns = (NAME, *(each.column for each in self._shown))
+        self.columns = (strategy.NAME, *(each.column for each in self._shown))
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return an object's row; a field that is absent leaves its cell empty."""
         return [
             obj["metadata"]["name"],
@@ -243,9 +225,9 @@ class PrinterColumns:
         ]
 
 
-def _column(declared: JSON) -> Column:
+def _column(declared: JSON) -> strategy.Column:
     path = declared.get("jsonPath", "")
-    return Column(
+    return strategy.Column(
         declared["name"],
         declared["type"],
         declared.get("priority", 0),
@@ -291,7 +273,7 @@ def _text(value: Any) -> str:
 def _since(text: str, now: datetime) -> str:
     try:
         then = parse_time(text)
-        return human_duration((now - then).total_seconds())
+        return strategy.human_duration((now - then).total_seconds())
     except (TypeError, ValueError):
         return "<invalid>"
 
@@ -321,7 +303,7 @@ class Served(NamedTuple):
     """The resource version from which on objects are stored with this schema."""
 
 
-class CustomResourceStrategy(Strategy):
+class CustomResourceStrategy(strategy.Strategy):
     """Prunes objects, fills in defaults, and checks them against their schema."""
 
     counts_generations: ClassVar = True
@@ -339,9 +321,9 @@ class CustomResourceStrategy(Strategy):
         self.origin = served.origin
         self._served = served
         self._schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        self._sets_defaults = has_defaults(self._schema)
+        self._sets_defaults = objects.has_defaults(self._schema)
         self._rules = Rules(self._schema)
-        self._type = type_of_resource(self._schema)
+        self._type = keywords.type_of_resource(self._schema)
         subresources = version.get("subresources") or {}
         self._has_status = "status" in subresources
         self._replicas = _names_in(
@@ -364,9 +346,9 @@ class CustomResourceStrategy(Strategy):
         """
         repeated = duplicates(obj)
         given = obj.get("metadata")
-        metadata, unknown = coerced_metadata({} if given is None else given)
-        result, dropped = pruned(plain(obj), self._schema, is_resource=True)
-        result, embedded = coerced(result, self._schema)
+        metadata, unknown = objects.coerced_metadata({} if given is None else given)
+        result, dropped = objects.pruned(plain(obj), self._schema, is_resource=True)
+        result, embedded = objects.coerced(result, self._schema)
         pruned_fields = [f'unknown field "{path}"' for path in sorted(dropped)]
         result["metadata"] = metadata
         problems = [*repeated, *unknown, *pruned_fields, *embedded]
@@ -387,7 +369,7 @@ class CustomResourceStrategy(Strategy):
 
         An object that is pruned between two versions may have lost its metadata.
         """
-        found: JSON = defaulted(obj, self._schema)
+        found: JSON = objects.defaulted(obj, self._schema)
         kept = {name: obj[name] for name in ("metadata",) if name in obj}
         return {**found, **kept}
 
@@ -422,8 +404,8 @@ class CustomResourceStrategy(Strategy):
     def _validate_rest(self, obj: JSON) -> Sequence[Cause]:
         return [
             *self._validate_replicas(obj),
-            *validate_embedded(obj, self._schema),
-            *validate_lists(obj, self._schema),
+            *objects.validate_embedded(obj, self._schema),
+            *objects.validate_lists(obj, self._schema),
         ]
 
     def _validate_replicas(self, obj: Any) -> Sequence[Cause]:
@@ -440,19 +422,19 @@ class CustomResourceStrategy(Strategy):
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check a status against the part of the schema that describes it."""
-        schema = properties_of(self._schema).get("status")
+        schema = keywords.properties_of(self._schema).get("status")
         if schema is None or "status" not in new:
             return self._rules.validate(new, [], old)
         before = old.get("status")
         causes = validate_value(new["status"], schema, base="status", old=before)
-        causes += validate_lists(new["status"], schema, "status")
+        causes += objects.validate_lists(new["status"], schema, "status")
         return [*causes, *self._rules.validate(new, causes, old)]
 
     # Showing
 
     def without_unknown(self, obj: JSON) -> JSON:
         """Return a converted object without the fields that the schema lacks."""
-        result, _ = pruned(obj, self._schema, is_resource=True)
+        result, _ = objects.pruned(obj, self._schema, is_resource=True)
         return dict(result)
 
     def openapi_schema(self) -> JSON:
@@ -469,7 +451,7 @@ class CustomResourceStrategy(Strategy):
         is_own = obj["apiVersion"] == self._served.api_version
         if is_own and stored.version >= self._served.since:
             return obj
-        result, _ = pruned(obj, self._schema, is_resource=True)
+        result, _ = objects.pruned(obj, self._schema, is_resource=True)
         if self._sets_defaults:
             result = self._defaulted(result)
         return obj if result == obj else result
@@ -478,11 +460,11 @@ class CustomResourceStrategy(Strategy):
         """Return the selectable fields of the version."""
         return self._selectable
 
-    def table_columns(self) -> Sequence[Column]:
+    def table_columns(self) -> Sequence[strategy.Column]:
         """Return the name, and the columns of the version."""
         return self._printed.columns
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return the row of the table."""
         return self._printed.cells(obj, now)
 

@@ -5,10 +5,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.admissionregistration.webhooks import (
-    CLIENT,
-    validate_review_versions,
-)
+from controller_manager.devcluster.registry.admissionregistration import webhooks
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -114,8 +111,8 @@ _INTERNAL: Final = table(
       conversionReviewVersions: forbidden filled
         "should not be set when strategy is not set to Webhook"
     """,
-    validate_review_versions,
-    CLIENT=CLIENT,
+    webhooks.validate_review_versions,
+    CLIENT=webhooks.CLIENT,
 )
 
 

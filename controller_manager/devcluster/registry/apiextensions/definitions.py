@@ -30,17 +30,9 @@ from controller_manager.devcluster.registry.apiregistration import sync_custom_s
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.storage import Storage
 
+from . import definition_validation
 from .conversion import ConversionWebhook, Versions, WebhookConverter
 from .custom_resources import CustomResourceStrategy, Origin, Served
-from .definition_validation import (
-    NEW_RULES,
-    RULES,
-    UPDATE_RULES,
-    approval_condition,
-    has_valid_bundle,
-    is_established,
-    is_true,
-)
 
 # The status of a definition: its accepted names, and its conditions.
 
@@ -89,9 +81,9 @@ def is_settled(definition: JSON) -> bool:
     return (
         "deletionTimestamp" not in metadata
         and status.get("acceptedNames") == definition["spec"]["names"]
-        and is_true(conditions, "NamesAccepted")
-        and is_true(conditions, "Established")
-        and approval_condition(definition) is None
+        and definition_validation.is_true(conditions, "NamesAccepted")
+        and definition_validation.is_true(conditions, "Established")
+        and definition_validation.approval_condition(definition) is None
     )
 
 
@@ -141,24 +133,24 @@ def _conditions(
 ) -> Iterable[JSON]:
     if conflict is None:
         yield _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
-        if not is_true(known, "Established"):
+        if not definition_validation.is_true(known, "Established"):
             yield _established(definition)
     else:
         yield _condition("NamesAccepted", "False", *conflict)
-        if not is_true(known, "Established"):
+        if not definition_validation.is_true(known, "Established"):
             message = "not all names are accepted"
             yield _condition("Established", "False", "NotAccepted", message)
     if "deletionTimestamp" in definition["metadata"]:
         message = "CustomResource deletion is in progress"
         reason = "InstanceDeletionInProgress"
         yield _condition("Terminating", "True", reason, message)
-    if (approval := approval_condition(definition)) is not None:
+    if (approval := definition_validation.approval_condition(definition)) is not None:
         yield _condition("KubernetesAPIApprovalPolicyConformant", *approval)
 
 
 def _established(definition: JSON) -> JSON:
     """Return the condition Established of a definition whose names are accepted."""
-    if not has_valid_bundle(definition):
+    if not definition_validation.has_valid_bundle(definition):
         why = "The conversion webhook CABundle is invalid"
         return _condition("Established", "False", "InvalidCABundle", why)
     why = "the initial names have been accepted"
@@ -366,7 +358,9 @@ def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
 def _serve(objects: Objects, catalogue: Catalogue) -> None:
     """Serve the kinds of established definitions; kinds already served stay."""
     wanted = {
-        origin_of(each): each for each in _definitions(objects) if is_established(each)
+        origin_of(each): each
+        for each in _definitions(objects)
+        if definition_validation.is_established(each)
     }
     served: set[Origin] = set()
     for kind in catalogue.all():
@@ -449,9 +443,9 @@ KIND: Final = kind_of(
     "customresourcedefinitions",
     CustomResourceDefinitionStrategy(
         counts_generations=True,
-        rules=RULES,
-        new_rules=NEW_RULES,
-        update_rules=UPDATE_RULES,
+        rules=definition_validation.RULES,
+        new_rules=definition_validation.NEW_RULES,
+        update_rules=definition_validation.UPDATE_RULES,
     ),
 )
 

@@ -10,29 +10,15 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core.secrets import (
-    NAMESPACE,
-    Secret,
-    bytes_of,
-    decoded,
-    is_bootstrap_token,
-    time_left,
-)
+from controller_manager.api.core import secrets
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    required,
-    shown,
-    too_long,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
@@ -42,12 +28,12 @@ _LARGEST: Final = 1024 * 1024
 """The most bytes in the data of an object (MaxSecretSize)."""
 
 
-def _immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _immutable(obj: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Yield the errors in an update of an object that is immutable."""
     why = "field is immutable when `immutable` is set"
     for name in ("immutable", "data", "binaryData"):
         if old.get("immutable") and (obj.get(name) or {}) != (old.get(name) or {}):
-            yield forbidden_field(f"{path}{name}", why)
+            yield statuses.forbidden_field(f"{path}{name}", why)
 
 
 def _size_of_base64(text: str) -> int:
@@ -62,20 +48,20 @@ def _entries(obj: JSON) -> int:
 # ConfigMap: configuration data of programs
 
 
-def _data(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _data(obj: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check the keys; none may be in the binary data, too."""
     for key in obj.get("data") or ():
         yield from validate_config_key(key, f"{path}data[{key}]")
         if key in (obj.get("binaryData") or {}):
             detail = "duplicate of key present in binaryData"
-            yield invalid(f"{path}data[{key}]", shown(key), detail)
+            yield statuses.invalid(f"{path}data[{key}]", statuses.shown(key), detail)
 
 
-def _size(obj: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _size(obj: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     size = sum(len(each.encode()) for each in (obj.get("data") or {}).values())
     size += sum(map(_size_of_base64, (obj.get("binaryData") or {}).values()))
     if size > _LARGEST:
-        yield too_long("[]", _LARGEST)
+        yield statuses.too_long("[]", _LARGEST)
 
 
 CONFIG_MAPS: Final = kind_of(
@@ -114,25 +100,25 @@ _BASIC_KEYS: Final = ("username", "password")
 _REDACTED: Final = "<secret contents redacted>"
 
 
-def _size_of_secret(data: JSON, field: str) -> Iterator[Cause]:
+def _size_of_secret(data: JSON, field: str) -> Iterator[statuses.Cause]:
     if sum(map(_size_of_base64, data.values())) > _LARGEST:
-        yield too_long(field, _LARGEST)
+        yield statuses.too_long(field, _LARGEST)
 
 
-def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     """Yield what a secret lacks for its type."""
     kind, data = secret.get("type", ""), secret.get("data") or {}
     if kind == _SECRET_TOKEN:
         annotations = secret["metadata"].get("annotations") or {}
         if not annotations.get(_ACCOUNT):
-            yield required(f"metadata.annotations[{_ACCOUNT}]")
+            yield statuses.required(f"metadata.annotations[{_ACCOUNT}]")
     if kind == _BASIC and not any(key in data for key in _BASIC_KEYS):
-        yield from (required(f"data[{key}]") for key in _BASIC_KEYS)
+        yield from (statuses.required(f"data[{key}]") for key in _BASIC_KEYS)
     for key in _NEEDED.get(kind, ()):
         if key not in data or (key == "ssh-privatekey" and not data[key]):
-            yield required(f"data[{key}]")
+            yield statuses.required(f"data[{key}]")
         elif kind in _JSON_TYPES and (problem := _json_problem(data[key])):
-            yield invalid(f"data[{key}]", shown(_REDACTED), problem)
+            yield statuses.invalid(f"data[{key}]", statuses.shown(_REDACTED), problem)
 
 
 def _json_problem(encoded: str) -> str:
@@ -195,34 +181,36 @@ def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User
     if parts is None:
         return None
     identity, proof = parts.groups()
-    key = (NAMESPACE, f"bootstrap-token-{identity}")
+    key = (secrets.NAMESPACE, f"bootstrap-token-{identity}")
     stored = storage.collection(SECRETS.resource).get(key)
     if stored is None or "deletionTimestamp" in stored.obj["metadata"]:
         return None
-    secret = msgspec.convert(stored.obj, Secret)
+    secret = msgspec.convert(stored.obj, secrets.Secret)
     if not _proves(secret, identity, proof) or not _may_be_used(secret, now):
         return None
-    extra = {each for each in decoded(secret, "auth-extra-groups").split(",") if each}
+    extra = {
+        each for each in secrets.decoded(secret, "auth-extra-groups").split(",") if each
+    }
     if not _are_valid(extra):
         return None
     groups = (*sorted({_GROUP, *extra}), AUTHENTICATED)
     return User(f"system:bootstrap:{identity}", groups=groups)
 
 
-def _proves(secret: Secret, identity: str, proof: str) -> bool:
+def _proves(secret: secrets.Secret, identity: str, proof: str) -> bool:
     """Tell whether the secret has this id and this token."""
-    known = bytes_of(decoded(secret, "token-secret"))
+    known = secrets.bytes_of(secrets.decoded(secret, "token-secret"))
     return (
-        is_bootstrap_token(secret)
-        and decoded(secret, "token-id") == identity
+        secrets.is_bootstrap_token(secret)
+        and secrets.decoded(secret, "token-id") == identity
         and hmac.compare_digest(known, proof.encode())
     )
 
 
-def _may_be_used(secret: Secret, now: datetime) -> bool:
-    if decoded(secret, "usage-bootstrap-authentication") != "true":
+def _may_be_used(secret: secrets.Secret, now: datetime) -> bool:
+    if secrets.decoded(secret, "usage-bootstrap-authentication") != "true":
         return False
-    return time_left(secret, now) != timedelta()
+    return secrets.time_left(secret, now) != timedelta()
 
 
 def _are_valid(groups: Iterable[str]) -> bool:

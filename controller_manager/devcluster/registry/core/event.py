@@ -6,27 +6,15 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.strategy import (
-    UNKNOWN,
-    Cells,
-    Column,
-    Strategy,
-    fields_by_path,
-    human_duration,
-)
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_qualified_name
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    required,
-    shown,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
 
-def _namespace(event: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _namespace(event: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that an event is in the namespace of its involved object.
 
     Upstream does not for an event with an ``eventTime`` whose object has a namespace.
@@ -38,23 +26,25 @@ def _namespace(event: JSON, path: str, _: JSON) -> Iterator[Cause]:
         return
     if not (involved and event.get("eventTime")):
         detail = "does not match event.namespace"
-        yield invalid(f"{path}involvedObject.namespace", shown(involved), detail)
+        yield statuses.invalid(
+            f"{path}involvedObject.namespace", statuses.shown(involved), detail
+        )
 
 
-def _reporter(name: str, field: str) -> list[Cause]:
+def _reporter(name: str, field: str) -> list[statuses.Cause]:
     where = field.replace("Component", "Controller")
-    missing = [] if name else [required(where)]
+    missing = [] if name else [statuses.required(where)]
     return missing + validate_qualified_name(name, where)
 
 
-def _texts(event: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _texts(event: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     for name in ("reportingInstance", "action", "reason", "message"):
         text, most = event.get(name, ""), 1024 if name == "message" else 128
         if not text and name != "message":
-            yield required(f"{path}{name}")
+            yield statuses.required(f"{path}{name}")
         if len(text) > most:
             why = f"can have at most {most} characters"
-            yield invalid(f"{path}{name}", '""', why)
+            yield statuses.invalid(f"{path}{name}", '""', why)
 
 
 _EVENT: Final = table(
@@ -70,12 +60,12 @@ _EVENT: Final = table(
 )
 
 
-class EventStrategy(Strategy):
+class EventStrategy(strategy.Strategy):
     """Reports are checked by upstream's rules for all events, old and new."""
 
     rules: ClassVar = _EVENT
     selectable_fields: ClassVar = {
-        **fields_by_path(
+        **strategy.fields_by_path(
             "involvedObject.kind",
             "involvedObject.namespace",
             "involvedObject.name",
@@ -91,19 +81,19 @@ class EventStrategy(Strategy):
     }
     fallback_fields: ClassVar = {"source": ("reportingComponent",)}
     columns: ClassVar = (
-        Column("Last Seen"),
-        Column("Type"),
-        Column("Reason"),
-        Column("Object"),
-        Column("Subobject", priority=1),
-        Column("Source", priority=1),
-        Column("Message"),
-        Column("First Seen", priority=1),
-        Column("Count", "integer", 1),
-        Column("Name", priority=1),
+        strategy.Column("Last Seen"),
+        strategy.Column("Type"),
+        strategy.Column("Reason"),
+        strategy.Column("Object"),
+        strategy.Column("Subobject", priority=1),
+        strategy.Column("Source", priority=1),
+        strategy.Column("Message"),
+        strategy.Column("First Seen", priority=1),
+        strategy.Column("Count", "integer", 1),
+        strategy.Column("Name", priority=1),
     )
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return the row of the table."""
         involved, series = obj.get("involvedObject", {}), obj.get("series")
         kind, name = involved.get("kind", "").lower(), involved.get("name", "")
@@ -127,8 +117,8 @@ class EventStrategy(Strategy):
 
 def _since(time: str | None, now: datetime) -> str:
     if not time:
-        return UNKNOWN
-    return human_duration((now - parse_time(time)).total_seconds())
+        return strategy.UNKNOWN
+    return strategy.human_duration((now - parse_time(time)).total_seconds())
 
 
 def _source_text(obj: JSON) -> str:

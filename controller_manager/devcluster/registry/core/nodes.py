@@ -4,26 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import (
-    NONE,
-    UNKNOWN,
-    Strategy,
-    fields_by_path,
-)
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.pods import TAINT
 from controller_manager.devcluster.validation.text import table
-from controller_manager.devcluster.validation.values import (
-    NOT_A_RANGE,
-    range_version,
-)
 
 # The ranges of addresses that a node has for its pods (ValidateNode)
 
@@ -38,24 +25,26 @@ def _default_ranges(obj: JSON) -> None:
         spec["podCIDR"] = listed[0]
 
 
-def _ranges(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _ranges(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that there is one range at most of each address family."""
     ranges, where = spec.get("podCIDRs") or [], f"{path}podCIDRs"
-    versions = [range_version(each) for each in ranges]
+    versions = [values.range_version(each) for each in ranges]
     for number, version in enumerate(versions):
         if version is None:
-            yield invalid(f"{where}[{number}]", shown(ranges[number]), NOT_A_RANGE)
+            yield statuses.invalid(
+                f"{where}[{number}]", statuses.shown(ranges[number]), values.NOT_A_RANGE
+            )
     if None not in versions and len({*versions}) < len(versions):
         detail = "may specify no more than one CIDR for each IP family"
-        yield invalid(where, shown({"podCIDRs": ranges}), detail)
+        yield statuses.invalid(where, statuses.shown({"podCIDRs": ranges}), detail)
 
 
-def _change_of_ranges(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _change_of_ranges(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Check that ranges which a node has stay as they are."""
     had = old.get("podCIDRs") or []
     if had and had != (spec.get("podCIDRs") or []):
         why = 'node updates may not change podCIDR except from "" to valid'
-        yield forbidden_field(f"{path}podCIDRs", why)
+        yield statuses.forbidden_field(f"{path}podCIDRs", why)
 
 
 # The kind
@@ -65,7 +54,7 @@ _OLDER_ROLE: Final = "kubernetes.io/role"
 _TAINTS: Final = table("taints[]:\n  include TAINT", TAINT=TAINT)
 
 
-def _taints(spec: JSON, _: str, __: JSON) -> list[Cause]:
+def _taints(spec: JSON, _: str, __: JSON) -> list[statuses.Cause]:
     return _TAINTS.errors(spec, path="metadata.")  # so upstream calls the field
 
 
@@ -86,7 +75,7 @@ def _roles(node: JSON) -> str:
     labels = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
     roles.add(labels.get(_OLDER_ROLE, ""))
-    return ",".join(sorted(filter(None, roles))) or NONE
+    return ",".join(sorted(filter(None, roles))) or strategy.NONE
 
 
 def _address(type_: str) -> Callable[[JSON], str]:
@@ -96,7 +85,7 @@ def _address(type_: str) -> Callable[[JSON], str]:
         for each in node.get("status", {}).get("addresses", ()):
             if each.get("type") == type_:
                 return str(each["address"])
-        return NONE
+        return strategy.NONE
 
     cell.__name__ = type_
     return cell
@@ -106,7 +95,7 @@ def _info(name: str) -> Callable[[JSON], str]:
     """Return the cell with a fact of the machine."""
 
     def cell(node: JSON) -> str:
-        return node.get("status", {}).get("nodeInfo", {}).get(name) or UNKNOWN
+        return node.get("status", {}).get("nodeInfo", {}).get(name) or strategy.UNKNOWN
 
     cell.__name__ = name
     return cell
@@ -115,10 +104,10 @@ def _info(name: str) -> Callable[[JSON], str]:
 KIND: Final = kind_of(
     "v1",
     "nodes",
-    Strategy(
+    strategy.Strategy(
         apply_defaults=_default_ranges,
         absent_fields={"spec.unschedulable": "false"},
-        selectable_fields=fields_by_path("spec.unschedulable"),
+        selectable_fields=strategy.fields_by_path("spec.unschedulable"),
         rules=table("spec:\n  hook taints ranges", _taints, _ranges),
         update_rules=table("spec change:\n  hook change_of_ranges", _change_of_ranges),
         printer=columns(

@@ -6,28 +6,19 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    NONE,
-    UNKNOWN,
-    Cells,
-    Column,
-    age,
-    human_duration,
-)
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.registry.columns import name_of
 
 POD_COLUMNS: Final = (
-    NAME,
-    Column("Ready"),
-    Column("Status"),
-    Column("Restarts"),
-    AGE,
-    Column("IP", priority=1),
-    Column("Node", priority=1),
-    Column("Nominated Node", priority=1),
-    Column("Readiness Gates", priority=1),
+    strategy.NAME,
+    strategy.Column("Ready"),
+    strategy.Column("Status"),
+    strategy.Column("Restarts"),
+    strategy.AGE,
+    strategy.Column("IP", priority=1),
+    strategy.Column("Node", priority=1),
+    strategy.Column("Nominated Node", priority=1),
+    strategy.Column("Readiness Gates", priority=1),
 )
 
 
@@ -39,7 +30,7 @@ class _Shown(NamedTuple):
     last_restart: datetime | None
 
 
-def pod_cells(pod: JSON, now: datetime) -> Cells:
+def pod_cells(pod: JSON, now: datetime) -> strategy.Cells:
     """Return the row of a pod."""
     spec, status = pod["spec"], pod.get("status", {})
     shown = _initializing(pod) or _running(pod)
@@ -47,16 +38,16 @@ def pod_cells(pod: JSON, now: datetime) -> Cells:
     restarts = str(shown.restarts)
     if shown.restarts and shown.last_restart is not None:
         seconds = (now - shown.last_restart).total_seconds()
-        restarts += f" ({human_duration(seconds)} ago)"
+        restarts += f" ({strategy.human_duration(seconds)} ago)"
     return [
         name_of(pod),
         _ready(pod),
         reason,
         restarts,
-        age(pod, now),
-        status.get("podIP") or NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
+        strategy.age(pod, now),
+        status.get("podIP") or strategy.NONE,
+        spec.get("nodeName") or strategy.NONE,
+        status.get("nominatedNodeName") or strategy.NONE,
         _gates(pod),
     ]
 
@@ -70,7 +61,7 @@ def _phase(pod: JSON) -> str:
     )
     if gated:
         return "SchedulingGated"
-    return str(status.get("reason") or status.get("phase", UNKNOWN))
+    return str(status.get("reason") or status.get("phase", strategy.UNKNOWN))
 
 
 def _deleted(pod: JSON) -> str:
@@ -185,7 +176,7 @@ def _gates(pod: JSON) -> str:
     """Return how many readiness gates are open."""
     gates = [each["conditionType"] for each in pod["spec"].get("readinessGates", [])]
     if not gates:
-        return NONE
+        return strategy.NONE
     true = {
         each.get("type")
         for each in pod.get("status", {}).get("conditions", [])

@@ -7,40 +7,22 @@ from typing import ClassVar, Final
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Call, Objects, RESTStorage
 from controller_manager.devcluster.apiserver.store import check_deletion
-from controller_manager.devcluster.apiserver.strategy import (
-    Cells,
-    Deletion,
-    Strategy,
-    fields_by_path,
-)
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.core.templates import (
     GENERIC_WORKLOAD,
 )
 from controller_manager.devcluster.registry.policy import find_budgets, take_disruption
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    bad_request,
-    conflict,
-    success,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.pods import POD_SPEC
 from controller_manager.devcluster.validation.rules import nested
 
+from . import pod_updates
 from .pod_columns import POD_COLUMNS, pod_cells
-from .pod_updates import (
-    POD_STATUS_UPDATE,
-    POD_UPDATE,
-    qos_class,
-    replace_ephemeral_containers,
-    replace_resources,
-    validate_ephemeral_containers,
-    validate_resize,
-)
 
 # The topology labels that a pod gets from its node (plugin PodTopologyLabels).
 
@@ -68,7 +50,7 @@ def binding(call: Call, body: JSON) -> JSON:
     node = (body.get("target") or {}).get("name", "")
     dry_run = call.dry_run
     bind(call.objects, call.kind, call.namespace, call.name, node, dry_run=dry_run)
-    return success(201)
+    return statuses.success(201)
 
 
 def bind(
@@ -85,10 +67,10 @@ def bind(
     assigned = stored.obj["spec"].get("nodeName")
     if assigned:
         why = f'pod {name} is already assigned to node "{assigned}"'
-        raise conflict("", "pods/binding", name, why)
+        raise statuses.conflict("", "pods/binding", name, why)
     if stored.obj["metadata"].get("deletionTimestamp"):
         why = f"pod {name} is being deleted, cannot be assigned to a host"
-        raise conflict("", "pods/binding", name, why)
+        raise statuses.conflict("", "pods/binding", name, why)
     condition = {
         "type": "PodScheduled",
         "status": "True",
@@ -114,8 +96,8 @@ def bind(
 def eviction(call: Call, body: JSON) -> JSON:
     """Delete a pod with the options of an Eviction; raises Refusal."""
     if body.get("metadata", {}).get("name") != call.name:
-        raise bad_request("name in URL does not match name in Eviction object")
-    options = Deletion.parse(body.get("deleteOptions") or {}, {})
+        raise statuses.bad_request("name in URL does not match name in Eviction object")
+    options = strategy.Deletion.parse(body.get("deleteOptions") or {}, {})
     dry_run = call.dry_run or options.dry_run
     pod = call.objects.find(call.kind, call.namespace, call.name).obj
     check_deletion(call.kind, pod, options)
@@ -125,7 +107,7 @@ def eviction(call: Call, body: JSON) -> JSON:
         _mark_disrupted(call, pod)
         options = replace(options, resource_version="")  # the mark is a new version
     call.objects.delete(call.kind, call.namespace, call.name, options, dry_run=dry_run)
-    return success(201)
+    return statuses.success(201)
 
 
 def _is_unguarded(pod: JSON) -> bool:
@@ -146,7 +128,7 @@ def _ask_budget(call: Call, pod: JSON, *, dry_run: bool) -> None:
             "This pod has more than one PodDisruptionBudget, which the eviction "
             "subresource does not support."
         )
-        raise Refusal(500, "", message)
+        raise statuses.Refusal(500, "", message)
     for budget in budgets:
         take_disruption(call.objects, budget, pod, dry_run=dry_run)
 
@@ -203,7 +185,7 @@ def _default_host_ports(spec: JSON) -> None:
                 port["hostPort"] = port["containerPort"]
 
 
-class _PodStrategy(Strategy):
+class _PodStrategy(strategy.Strategy):
     """Most of a pod's spec is immutable, and a pod has a grace period."""
 
     records_deletion: ClassVar = True
@@ -215,7 +197,7 @@ class _PodStrategy(Strategy):
         _make_grace_positive(obj)
         status = obj["status"]
         status.setdefault("phase", "Pending")
-        status.setdefault("qosClass", qos_class(obj["spec"]))
+        status.setdefault("qosClass", pod_updates.qos_class(obj["spec"]))
         if obj["spec"].get("schedulingGates"):
             status["conditions"] = [_GATED]
 
@@ -237,7 +219,7 @@ class _PodStrategy(Strategy):
             period = min(period, current)
         return min(period, _LONGEST) if period >= 0 else 1
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
+    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return the row of the table."""
         return pod_cells(obj, now)
 
@@ -270,9 +252,9 @@ _POD: Final = _PodStrategy(
     kept_by_status=("ownerReferences",),
     returns_deleted=True,
     rules=nested("spec", [POD_SPEC]),
-    update_rules=POD_UPDATE,
-    status_update_rules=POD_STATUS_UPDATE,
-    selectable_fields=fields_by_path(
+    update_rules=pod_updates.POD_UPDATE,
+    status_update_rules=pod_updates.POD_STATUS_UPDATE,
+    selectable_fields=strategy.fields_by_path(
         "spec.nodeName",
         "spec.restartPolicy",
         "spec.schedulerName",
@@ -288,12 +270,12 @@ KIND: Final = kind_of(
     "pods",
     _POD,
     replace={
-        "ephemeralcontainers": replace_ephemeral_containers,
-        "resize": replace_resources,
+        "ephemeralcontainers": pod_updates.replace_ephemeral_containers,
+        "resize": pod_updates.replace_resources,
     },
     validate={
-        "ephemeralcontainers": validate_ephemeral_containers,
-        "resize": validate_resize,
+        "ephemeralcontainers": pod_updates.validate_ephemeral_containers,
+        "resize": pod_updates.validate_resize,
     },
     refusals={
         "log": (
@@ -316,7 +298,7 @@ def bind_pod(call: Call, obj: JSON) -> JSON:
     name = obj.get("metadata", {}).get("name", "")
     node = obj.get("target", {}).get("name", "")
     bind(call.objects, KIND, call.namespace, name, node, dry_run=call.dry_run)
-    return success(201)
+    return statuses.success(201)
 
 
 BINDINGS: Final = kind_of("v1", "bindings")

@@ -13,32 +13,15 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.clock import Clock
 from controller_manager.control.key_id import key_id
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.objects import Call
-from controller_manager.devcluster.apiserver.security import (
-    AUDIENCE,
-    CREDENTIAL_ID,
-    AccountToken,
-    BoundObject,
-    Identity,
-    TokenError,
-    User,
-    account_user,
-)
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import random_uid
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    bad_request,
-    conflict,
-    invalid,
-    invalid_object,
-    not_found,
-    shown,
-)
 from controller_manager.devcluster.storage import Storage
 
 # Tokens that a TokenRequest issues for accounts (pkg/serviceaccount/claims.go).
 
-ISSUER: Final = AUDIENCE
+ISSUER: Final = security.AUDIENCE
 ALGORITHM: Final = "ES256"
 """The algorithm that signs tokens with the key of a cluster."""
 
@@ -85,7 +68,7 @@ class BoundTokens:
         self._headers = {"kid": key_id(key), "typ": None}
         self._verified.clear()
 
-    def issue(self, content: AccountToken) -> str:
+    def issue(self, content: security.AccountToken) -> str:
         """Return a new token."""
         namespace, name = content.namespace, content.name
         now = int(self._clock.now().timestamp())
@@ -114,7 +97,7 @@ class BoundTokens:
             self._key = self._rng.randbytes(32)
         return self._key
 
-    def _claims_of(self, namespace: str, bound: BoundObject | None) -> JSON:
+    def _claims_of(self, namespace: str, bound: security.BoundObject | None) -> JSON:
         """Return the claims about an object, and about the node of a pod."""
         if bound is None:
             return {}
@@ -138,7 +121,7 @@ class BoundTokens:
         if len(self._issued) > _CACHED:
             self._issued.pop(next(iter(self._issued)))
 
-    def identify(self, token: str) -> Identity | None:
+    def identify(self, token: str) -> security.Identity | None:
         """Return the user that a token authenticates, `None` for foreign tokens.
 
         Raises TokenError if the token is not valid now.
@@ -151,8 +134,8 @@ class BoundTokens:
             return None
         if self._clock.now().timestamp() >= claims["exp"]:
             msg = "service account token has expired"
-            raise TokenError(msg)
-        return Identity(self._user(claims), tuple(claims["aud"]))
+            raise security.TokenError(msg)
+        return security.Identity(self._user(claims), tuple(claims["aud"]))
 
     def _claims(self, token: str) -> JSON | None:
         """Return the claims of a token, `None` if another key signed it."""
@@ -173,12 +156,14 @@ class BoundTokens:
         self._verified[token] = claims
         return claims
 
-    def _user(self, claims: JSON) -> User:
+    def _user(self, claims: JSON) -> security.User:
         """Return the user of valid claims; raises TokenError."""
         about = claims[_KUBERNETES]
         namespace, account = about["namespace"], about["serviceaccount"]
         self._check_account(namespace, account)
-        extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={claims['jti']}",)}
+        extra: dict[str, tuple[str, ...]] = {
+            security.CREDENTIAL_ID: (f"JTI={claims['jti']}",)
+        }
         if secret := about.get("secret"):
             self._check("secrets", "secret", namespace, secret)
         node, pod = about.get("node"), about.get("pod")
@@ -189,34 +174,34 @@ class BoundTokens:
             self._check("nodes", "node", "", node)
         if node:
             extra |= _facts("node", node)
-        return account_user(namespace, account["name"], account["uid"], extra)
+        return security.account_user(namespace, account["name"], account["uid"], extra)
 
     def _check_account(self, namespace: str, claim: JSON) -> None:
         name = claim["name"]
         account = self._found("serviceaccounts", namespace, name)
         if account is None:
             msg = f'serviceaccounts "{name}" not found'
-            raise TokenError(msg)
+            raise security.TokenError(msg)
         if self._is_deleted(account):
             msg = f"service account {namespace}/{name} has been deleted"
-            raise TokenError(msg)
+            raise security.TokenError(msg)
         uid = account["metadata"]["uid"]
         if uid != claim["uid"]:
             msg = f"service account UID ({uid}) does not match claim ({claim['uid']})"
-            raise TokenError(msg)
+            raise security.TokenError(msg)
 
     def _check(self, plural: str, what: str, namespace: str, claim: JSON) -> None:
         """Raise TokenError if the object of a claim no longer exists."""
         obj = self._found(plural, namespace, claim["name"])
         if obj is None or self._is_deleted(obj):
-            raise TokenError(_INVALIDATED)
+            raise security.TokenError(_INVALIDATED)
         uid = obj["metadata"]["uid"]
         if uid != claim["uid"]:
             msg = (
                 f"{what} UID ({uid}) does not match service account {what} ref claim "
                 f"({claim['uid']})"
             )
-            raise TokenError(msg)
+            raise security.TokenError(msg)
 
     def _found(self, plural: str, namespace: str, name: str) -> JSON | None:
         stored = self._storage.collection(plural).get((namespace, name))
@@ -260,14 +245,14 @@ def token_request(call: Call, body: JSON) -> JSON:
     if lifetime is None:
         lifetime = _DEFAULT_LIFETIME
     if causes := list(_validate(lifetime)):
-        raise invalid_object(_GROUP, "TokenRequest", call.name, causes)
-    audiences = spec.get("audiences") or [AUDIENCE]
+        raise statuses.invalid_object(_GROUP, "TokenRequest", call.name, causes)
+    audiences = spec.get("audiences") or [security.AUDIENCE]
     reference = spec.get("boundObjectRef")
     bound = None if reference is None else _bound_object(call, reference)
     now = call.objects.clock.now()
     ends_at = now + timedelta(seconds=lifetime)
     token = call.tokens.issue_as(
-        AccountToken(
+        security.AccountToken(
             call.namespace, call.name, metadata["uid"], ends_at, audiences, bound
         )
     )
@@ -295,33 +280,33 @@ def _check_account(call: Call, given: JSON, uid: str) -> None:
     name = given.get("name", "")
     if name not in ("", call.name):
         detail = "must match the service account name if specified"
-        cause = invalid("metadata.name", shown(name), detail)
-        raise invalid_object(_GROUP, "TokenRequest", call.name, [cause])
+        cause = statuses.invalid("metadata.name", statuses.shown(name), detail)
+        raise statuses.invalid_object(_GROUP, "TokenRequest", call.name, [cause])
     if given.get("namespace", "") not in ("", call.namespace):
         message = (
             "the namespace of the provided object does not match the namespace sent "
             "on the request"
         )
-        raise bad_request(message)
+        raise statuses.bad_request(message)
     if given.get("uid", "") not in ("", uid):
         why = (
             f"the UID in the token request ({given['uid']}) does not match the UID of "
             f"the service account ({uid})"
         )
-        raise conflict(_GROUP, "TokenRequest", call.name, why)
+        raise statuses.conflict(_GROUP, "TokenRequest", call.name, why)
 
 
-def _validate(lifetime: int) -> Iterator[Cause]:
+def _validate(lifetime: int) -> Iterator[statuses.Cause]:
     field = "spec.expirationSeconds"
     if lifetime < _SHORTEST:
         detail = "may not specify a duration less than 10 minutes"
-        yield invalid(field, shown(lifetime), detail)
+        yield statuses.invalid(field, statuses.shown(lifetime), detail)
     if lifetime > _LONGEST:
         detail = "may not specify a duration larger than 2^32 seconds"
-        yield invalid(field, shown(lifetime), detail)
+        yield statuses.invalid(field, statuses.shown(lifetime), detail)
 
 
-def _bound_object(call: Call, reference: JSON) -> BoundObject:
+def _bound_object(call: Call, reference: JSON) -> security.BoundObject:
     """Return the object that the token is bound to; raises Refusal."""
     kind, version, name, given = (
         reference.get(each, "") for each in ("kind", "apiVersion", "name", "uid")
@@ -329,24 +314,24 @@ def _bound_object(call: Call, reference: JSON) -> BoundObject:
     if kind not in _BINDABLE or "/" in version:
         group_version = version if "/" in version else f"/{version}"
         message = f"cannot bind token to object of type {group_version}, Kind={kind}"
-        raise bad_request(message)
+        raise statuses.bad_request(message)
     namespace = "" if kind == "Node" else call.namespace
     plural = _BINDABLE[kind]
     stored = call.objects.storage.collection(plural).get((namespace, name))
     if stored is None:
-        raise not_found("", plural, name)
+        raise statuses.not_found("", plural, name)
     account = stored.obj.get("spec", {}).get("serviceAccountName", "")
     if kind == "Pod" and account != call.name:
         message = (
             f'cannot bind token for serviceaccount "{call.name}" to pod running with '
             f'serviceaccount "{account}"'
         )
-        raise bad_request(message)
+        raise statuses.bad_request(message)
     uid = str(stored.obj["metadata"]["uid"])
     if given not in ("", uid):
         why = (
             f"the UID in the bound object reference ({given}) does not match "
             "the UID in record. The object might have been deleted and then recreated"
         )
-        raise conflict("", kind, name, why)
-    return BoundObject(kind, name, uid)
+        raise statuses.conflict("", kind, name, why)
+    return security.BoundObject(kind, name, uid)

@@ -3,13 +3,8 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import (
-    NONE,
-    Deletion,
-    Strategy,
-    fields_by_path,
-)
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns, selector_text
 from controller_manager.devcluster.scheme.names import validate_service_name
@@ -50,7 +45,7 @@ def _many_ports(_: JSON, subset: JSON) -> bool:
 def _endpoints(obj: JSON) -> str:
     """Return the first addresses, and the number of the others."""
     found = [text for each in obj.get("subsets", ()) for text in _addresses(each)]
-    text = ",".join(found[:_SHOWN]) or NONE
+    text = ",".join(found[:_SHOWN]) or strategy.NONE
     return text if len(found) <= _SHOWN else f"{text} + {len(found) - _SHOWN} more..."
 
 
@@ -69,7 +64,7 @@ def _addresses(subset: JSON) -> list[str]:
 ENDPOINTS: Final = kind_of(
     "v1",
     "endpoints",
-    Strategy(
+    strategy.Strategy(
         defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
         rules=table(
             """
@@ -108,7 +103,7 @@ def _external(obj: JSON) -> str:
         return str(spec["externalName"])
     addresses = list(spec.get("externalIPs", ()))
     if spec["type"] != "LoadBalancer":
-        return ",".join(addresses) or NONE
+        return ",".join(addresses) or strategy.NONE
     balanced = obj.get("status", {}).get("loadBalancer", {}).get("ingress", ())
     found = {each.get("ip") or each.get("hostname", "") for each in balanced}
     return ",".join([*sorted(filter(None, found)), *addresses]) or "<pending>"
@@ -120,11 +115,11 @@ def _port_text(port: JSON) -> str:
 
 
 def _cluster_ip(obj: JSON) -> str:
-    return next(iter(obj["spec"].get("clusterIPs", ())), NONE)
+    return next(iter(obj["spec"].get("clusterIPs", ())), strategy.NONE)
 
 
 def _ports(obj: JSON) -> str:
-    return ",".join(map(_port_text, obj["spec"].get("ports", ()))) or NONE
+    return ",".join(map(_port_text, obj["spec"].get("ports", ()))) or strategy.NONE
 
 
 def _label_selector(obj: JSON) -> JSON | None:
@@ -254,7 +249,7 @@ def _default_service(obj: JSON) -> None:
             ingress.setdefault("ipMode", "VIP")
 
 
-class _ServiceStrategy(Strategy):
+class _ServiceStrategy(strategy.Strategy):
     """Gives each service addresses and node ports of its own."""
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
@@ -287,7 +282,7 @@ KIND: Final = kind_of(
         returns_deleted=True,
         rules=SERVICE,
         update_rules=SERVICE_UPDATE,
-        selectable_fields=fields_by_path("spec.clusterIP", "spec.type"),
+        selectable_fields=strategy.fields_by_path("spec.clusterIP", "spec.type"),
         printer=columns(
             """
             Name
@@ -317,7 +312,7 @@ def sync_dependents(objects: Objects, old: JSON | None, new: JSON | None) -> Non
         metadata = old["metadata"]
         key = (metadata["namespace"], metadata["name"])
         if objects.storage.collection(ENDPOINTS.resource).get(key) is not None:
-            objects.delete(ENDPOINTS, *key, Deletion())
+            objects.delete(ENDPOINTS, *key, strategy.Deletion())
 
 
 REST_STORAGE: Final = RESTStorage(KIND.resource, after_write=sync_dependents)

@@ -19,13 +19,8 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
-from controller_manager.devcluster.validation.values import (
-    IMMUTABLE,
-    NOT_A_RANGE,
-    parse_address,
-    range_version,
-)
 
 # Ranges
 
@@ -46,9 +41,9 @@ def _ranges(ranges: list[str], field: str) -> list[Cause]:
     if len(ranges) > _MOST:
         detail = f"may only hold up to {_MOST} values"
         return [invalid(field, shown({"cidrs": ranges}), detail)]
-    versions = [range_version(each) for each in ranges]
+    versions = [values.range_version(each) for each in ranges]
     causes = [
-        invalid(f"{field}[{number}]", shown(text), NOT_A_RANGE)
+        invalid(f"{field}[{number}]", shown(text), values.NOT_A_RANGE)
         for number, text in enumerate(ranges)
         if versions[number] is None
     ]
@@ -65,7 +60,7 @@ def _more(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Check that at most a second address family was added."""
     before, after = old.get("cidrs", []), spec.get("cidrs", [])
     if after[: len(before)] != before:
-        yield invalid(f"{path}cidrs", shown({"cidrs": after}), IMMUTABLE)
+        yield invalid(f"{path}cidrs", shown({"cidrs": after}), values.IMMUTABLE)
 
 
 SERVICE_CIDRS: Final = kind_of(
@@ -128,7 +123,7 @@ def _check_same(ranges: str, stored: list[str]) -> None:
 
 
 def _canonical(name: str, field: str) -> Iterator[Cause]:
-    if str(parse_address(name)) != name:
+    if str(values.parse_address(name)) != name:
         yield invalid(field, shown(name), "must be a canonical form IP address")
 
 

@@ -18,13 +18,8 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
-from controller_manager.devcluster.validation.values import (
-    NOT_A_RANGE,
-    parse_address,
-    validate_port_name,
-    validate_port_number,
-)
 
 # Ingress classes
 
@@ -92,7 +87,7 @@ _MOST_HOSTS: Final = 3
 
 
 def _no_address(name: str, field: str) -> Iterator[Cause]:
-    if parse_address(name) is not None:
+    if values.parse_address(name) is not None:
         yield invalid(field, shown(name), "must be a DNS name, not an IP address")
 
 
@@ -128,9 +123,9 @@ def _service_port(service: JSON, path: str, _: JSON) -> Iterator[Cause]:
     if name and number:
         yield invalid(backend, '""', "cannot set both port name & port number")
     elif name:
-        yield from validate_port_name(name, f"{path}port.name")
+        yield from values.validate_port_name(name, f"{path}port.name")
     elif number:
-        yield from validate_port_number(number, f"{path}port.number")
+        yield from values.validate_port_number(number, f"{path}port.number")
     else:
         yield required(backend, "port name or number is required")
 
@@ -294,7 +289,7 @@ def _last_port(port: JSON, path: str, _: JSON) -> Iterator[Cause]:
         if last < first:
             why = "must be greater than or equal to `port`"
             yield invalid(where, shown(last), why)
-        yield from validate_port_number(last, where)
+        yield from values.validate_port_number(last, where)
 
 
 def _block(block: JSON, path: str, old: JSON) -> Iterator[Cause]:
@@ -317,7 +312,7 @@ def _block(block: JSON, path: str, old: JSON) -> Iterator[Cause]:
 def _validate_range(text: str, field: str, old: JSON) -> Iterator[Cause]:
     """Check a range that the `old` spec does not have."""
     if _range(text) is None and text not in _ranges_of(old):
-        yield invalid(field, shown(text), NOT_A_RANGE)
+        yield invalid(field, shown(text), values.NOT_A_RANGE)
 
 
 def _range(text: str) -> IPv4Network | IPv6Network | None:

@@ -9,15 +9,7 @@ from itertools import chain, product
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security import (
-    MASTERS,
-    Attributes,
-    Authorizer,
-    Decision,
-    Rules,
-    User,
-    aggregate,
-)
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.scheme.statuses import shown
 from controller_manager.devcluster.storage import Change, Key, Storage, Watcher
 
@@ -39,7 +31,7 @@ _MOST_PARTS: Final = 50_000
 """The most parts to compare: a role of a few kilobytes may have billions."""
 
 
-def permits(rule: Rule, attributes: Attributes) -> bool:
+def permits(rule: Rule, attributes: security.Attributes) -> bool:
     """Tell whether a rule permits the request of a user."""
     if not _among(attributes.verb, rule.get("verbs")):
         return False
@@ -56,7 +48,7 @@ def permits(rule: Rule, attributes: Attributes) -> bool:
     )
 
 
-def _permits_resource(allowed: Sequence[str], attributes: Attributes) -> bool:
+def _permits_resource(allowed: Sequence[str], attributes: security.Attributes) -> bool:
     if _among(attributes.full_resource, allowed):
         return True
     return bool(attributes.subresource) and f"*/{attributes.subresource}" in allowed
@@ -224,7 +216,7 @@ class BindingIndex:
         self._by_subject: dict[tuple[str, _Subject], dict[Key, JSON]] = {}
         self._watcher: Watcher | None = None
 
-    def of(self, user: User, namespace: str) -> Iterator[JSON]:
+    def of(self, user: security.User, namespace: str) -> Iterator[JSON]:
         """Yield the bindings of a user in a namespace, "" for cluster role bindings."""
         self._update()
         found: dict[Key, JSON] = {}
@@ -284,7 +276,7 @@ def _as_user_or_group(subject: JSON, namespace: str) -> _Subject | None:
     return None
 
 
-def applying_subject(binding: JSON, user: User, namespace: str) -> JSON:
+def applying_subject(binding: JSON, user: security.User, namespace: str) -> JSON:
     """Return the first subject that is the user or a group of the user."""
     for subject in binding.get("subjects") or ():
         found = _as_user_or_group(subject, namespace)
@@ -317,7 +309,7 @@ class RoleNotFoundError(Exception):
         return f'{resource}.{GROUP} "{self.name}" not found'
 
 
-class RBACAuthorizer(Authorizer):
+class RBACAuthorizer(security.Authorizer):
     """Decides by roles; members of system:masters may do everything."""
 
     enforced: ClassVar = True
@@ -327,24 +319,26 @@ class RBACAuthorizer(Authorizer):
         self._cluster = BindingIndex(storage, "clusterrolebindings")
         self._namespaced = BindingIndex(storage, "rolebindings")
 
-    def decide(self, user: User, attributes: Attributes) -> Decision:
+    def decide(
+        self, user: security.User, attributes: security.Attributes
+    ) -> security.Decision:
         """Decide whether `user` may send a request; the reason names the binding."""
-        if MASTERS in user.groups:
-            return Decision(is_allowed=True)
+        if security.MASTERS in user.groups:
+            return security.Decision(is_allowed=True)
         errors: list[str] = []
         for binding, rules in self._bound(user, attributes.namespace, errors):
             if any(permits(rule, attributes) for rule in rules):
-                return Decision(is_allowed=True, reason=_reason(binding, user))
-        reason = f"RBAC: {aggregate(errors)}" if errors else ""
-        return Decision(is_allowed=False, reason=reason)
+                return security.Decision(is_allowed=True, reason=_reason(binding, user))
+        reason = f"RBAC: {security.aggregate(errors)}" if errors else ""
+        return security.Decision(is_allowed=False, reason=reason)
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: security.User, namespace: str) -> security.Rules:
         """Return the rules of all roles that `user` is bound to."""
         rules: list[JSON] = []
         errors: list[str] = []
         for _, found in self._bound(user, namespace, errors):
             rules += found
-        return Rules(rules, errors)
+        return security.Rules(rules, errors)
 
     def rules_of(self, reference: JSON, namespace: str) -> Sequence[JSON]:
         """Return the rules of the role that a binding in `namespace` refers to.
@@ -362,7 +356,7 @@ class RBACAuthorizer(Authorizer):
         return stored.obj.get("rules") or ()
 
     def _bound(
-        self, user: User, namespace: str, errors: list[str]
+        self, user: security.User, namespace: str, errors: list[str]
     ) -> Iterator[tuple[JSON, Sequence[JSON]]]:
         """Yield the bindings of a user with their rules; add errors of the others."""
         bindings = self._cluster.of(user, "")
@@ -378,7 +372,7 @@ class RBACAuthorizer(Authorizer):
             yield binding, rules
 
 
-def _reason(binding: JSON, user: User) -> str:
+def _reason(binding: JSON, user: security.User) -> str:
     """Return the reason: the binding, its role, and the subject."""
     metadata, reference = binding["metadata"], binding["roleRef"]
     namespace = metadata.get("namespace", "")

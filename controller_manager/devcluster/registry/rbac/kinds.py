@@ -7,29 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.apiserver.security import (
-    EVERYTHING,
-    MASTERS,
-    Attributes,
-    Authorizer,
-    User,
-)
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_path_segment
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    Refusal,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    shown,
-)
 from controller_manager.devcluster.validation.text import table
 
 from .authorizer import (
@@ -95,12 +81,12 @@ CLUSTER_ROLES: Final = kind_of(
 # Bindings
 
 
-def _no_group(group: str, field: str) -> Iterator[Cause]:
+def _no_group(group: str, field: str) -> Iterator[statuses.Cause]:
     """Refuse the group of an account, which is in the core group."""
-    yield not_supported(field, shown(group), [""])
+    yield statuses.not_supported(field, statuses.shown(group), [""])
 
 
-def _same_role(binding: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _same_role(binding: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Check that an update does not bind another role."""
     if old.get("roleRef") != binding.get("roleRef"):
         reference = binding.get("roleRef") or {}
@@ -110,7 +96,9 @@ def _same_role(binding: JSON, path: str, old: JSON) -> Iterator[Cause]:
             "Kind": reference.get("kind", ""),
             "Name": reference.get("name", ""),
         }
-        yield invalid(f"{path}roleRef", shown(value), "cannot change roleRef")
+        yield statuses.invalid(
+            f"{path}roleRef", statuses.shown(value), "cannot change roleRef"
+        )
 
 
 class _BindingStrategy(Strategy):
@@ -238,14 +226,14 @@ class EscalationCheck(Plugin):
 
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: security.Authorizer) -> None:
         """Take the authorizer; without RBAC nothing is refused."""
         self._authorizer = authorizer
 
     def validate(self, write: Write) -> None:
         """Check a role or a binding; raises Refusal 403, and 404 for no such role."""
         kind, obj, authorizer = write.kind, write.obj, self._authorizer
-        if kind.group != GROUP or obj is None or MASTERS in write.user.groups:
+        if kind.group != GROUP or obj is None or security.MASTERS in write.user.groups:
             return
         if not isinstance(authorizer, RBACAuthorizer):
             return
@@ -275,7 +263,7 @@ class _Check:
         self._check_rules(role.get("rules") or ())
         if _aggregates(role) or _aggregates(write.old or {}):
             held = self._authorizer.rules_for(write.user, write.namespace)
-            if missing(held.rules, EVERYTHING):
+            if missing(held.rules, security.EVERYTHING):
                 raise _refused(write, _AGGREGATED)
 
     def binding(self, binding: JSON) -> None:
@@ -287,12 +275,12 @@ class _Check:
         try:
             rules = self._authorizer.rules_of(reference, self._write.namespace)
         except RoleNotFoundError as error:
-            raise not_found(GROUP, plural, error.name) from None
+            raise statuses.not_found(GROUP, plural, error.name) from None
         self._check_rules(rules)
 
     def _allows(self, verb: str, plural: str, name: str) -> bool:
         write = self._write
-        attributes = Attributes(
+        attributes = security.Attributes(
             verb, group=GROUP, resource=plural, namespace=write.namespace, name=name
         )
         return self._authorizer.allows(write.user, attributes)
@@ -306,15 +294,15 @@ class _Check:
             raise _refused(write, f"{_attempt(write.user)}\n{listed}{errors}")
 
 
-def _attempt(user: User) -> str:
+def _attempt(user: security.User) -> str:
     return (
         f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant '
         "RBAC permissions not currently held:"
     )
 
 
-def _refused(write: Write, why: str) -> Refusal:
-    return forbidden(GROUP, write.kind.plural, write.shown_name, why)
+def _refused(write: Write, why: str) -> statuses.Refusal:
+    return statuses.forbidden(GROUP, write.kind.plural, write.shown_name, why)
 
 
 def _aggregates(role: JSON) -> bool:

@@ -6,15 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.field_type import (
-    DEDUCED,
-    UNTYPED,
-    FieldType,
-    ListType,
-    MapType,
-    Scalar,
-    type_of_model,
-)
+from controller_manager.devcluster.apiserver import field_type
 from controller_manager.devcluster.scheme.models import OBJECT_META
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 
@@ -138,8 +130,8 @@ def no_schema_fits(base: str, detail: str) -> Cause:
 
 # Field types for merging, made from a schema (kube-openapi/pkg/schemaconv).
 
-_TEXT: Final = FieldType("string")
-_SCALARS: Final[Mapping[str, Scalar]] = {
+_TEXT: Final = field_type.FieldType("string")
+_SCALARS: Final[Mapping[str, field_type.Scalar]] = {
     "boolean": "boolean",
     "integer": "numeric",
     "number": "numeric",
@@ -147,53 +139,57 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 
 
-def type_of_resource(schema: JSON) -> FieldType:
+def type_of_resource(schema: JSON) -> field_type.FieldType:
     """Return the type of the objects that a valid schema describes.
 
     Without a schema, the objects may have any fields.
     """
-    return FieldType(map_=_map(schema, is_resource=True)) if schema else DEDUCED
+    return (
+        field_type.FieldType(map_=_map(schema, is_resource=True))
+        if schema
+        else field_type.DEDUCED
+    )
 
 
-def _type_of(schema: JSON) -> FieldType:
+def _type_of(schema: JSON) -> field_type.FieldType:
     if schema.get(INT_OR_STRING):
-        return UNTYPED
+        return field_type.UNTYPED
     match schema.get("type"):
         case "object":
             is_resource = bool(schema.get(EMBEDDED))
-            return FieldType(map_=_map(schema, is_resource=is_resource))
+            return field_type.FieldType(map_=_map(schema, is_resource=is_resource))
         case "array":
-            return FieldType(list_=_list(schema))
+            return field_type.FieldType(list_=_list(schema))
         case str() as name:
-            return FieldType(_SCALARS[name])
-    return DEDUCED
+            return field_type.FieldType(_SCALARS[name])
+    return field_type.DEDUCED
 
 
-def _map(schema: JSON, *, is_resource: bool) -> MapType:
+def _map(schema: JSON, *, is_resource: bool) -> field_type.MapType:
     others = schema_of_others(schema)
     inner = _type_of(others) if others is not None else None
     # An object without a schema may have any fields.
     is_free = not properties_of(schema) and "additionalProperties" not in schema
     if inner is None and (schema.get(PRESERVES) or (is_free and not is_resource)):
-        inner = DEDUCED
+        inner = field_type.DEDUCED
     load = partial(_fields, schema, is_resource=is_resource)
-    return MapType(load, inner, is_atomic=schema.get(MAP_TYPE) == "atomic")
+    return field_type.MapType(load, inner, is_atomic=schema.get(MAP_TYPE) == "atomic")
 
 
-def _fields(schema: JSON, *, is_resource: bool) -> Mapping[str, FieldType]:
+def _fields(schema: JSON, *, is_resource: bool) -> Mapping[str, field_type.FieldType]:
     found = {name: _type_of(each) for name, each in properties_of(schema).items()}
     if not is_resource:
         return found
     meta = {"kind": _TEXT, "apiVersion": _TEXT}
-    return {**found, **meta, "metadata": type_of_model(OBJECT_META)}
+    return {**found, **meta, "metadata": field_type.type_of_model(OBJECT_META)}
 
 
-def _list(schema: JSON) -> ListType:
+def _list(schema: JSON) -> field_type.ListType:
     items = items_of(schema) or {}
     type_ = _type_of(items)
     match schema.get(LIST_TYPE):
         case "set":
-            return ListType(type_)
+            return field_type.ListType(type_)
         case "map":
             keys = tuple(schema.get(LIST_KEYS) or ())
             fields = properties_of(items)
@@ -202,8 +198,8 @@ def _list(schema: JSON) -> ListType:
                 for name in keys
                 if "default" in fields.get(name, {})
             }
-            return ListType(type_, keys, defaults)
-    return ListType(type_, is_atomic=True)
+            return field_type.ListType(type_, keys, defaults)
+    return field_type.ListType(type_, is_atomic=True)
 
 
 # The old value of each part of a changed object (apiserver/pkg/cel/common).

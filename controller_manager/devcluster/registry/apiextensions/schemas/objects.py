@@ -9,12 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme import names
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.models import OBJECT_META
-from controller_manager.devcluster.scheme.names import (
-    validate_annotations,
-    validate_labels,
-)
 from controller_manager.devcluster.scheme.readers import TypeMismatch
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -167,9 +164,9 @@ def _validate_resource(resource: JSON, path: str) -> Iterator[Cause]:
     except TypeMismatch as error:
         yield invalid(where, '""', str(error))
         return
-    yield from validate_labels(found.get("labels", {}), child(where, "labels"))
+    yield from names.validate_labels(found.get("labels", {}), child(where, "labels"))
     annotations = found.get("annotations", {})
-    yield from validate_annotations(annotations, child(where, "annotations"))
+    yield from names.validate_annotations(annotations, child(where, "annotations"))
 
 
 # Removes fields that no schema knows (schema/pruning).

@@ -23,13 +23,7 @@ from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetErro
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.cel.standard_library import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    required,
-    shown,
-)
+from controller_manager.devcluster.scheme import statuses
 
 from .keywords import (
     ABSENT,
@@ -193,7 +187,7 @@ def program_of(expression: str) -> Program:
 class _CallLimitError(Exception):
     """A rule takes more steps than one rule may take; has the cause."""
 
-    def __init__(self, cause: Cause) -> None:
+    def __init__(self, cause: statuses.Cause) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
@@ -217,8 +211,8 @@ class Rules:
         return has_rules
 
     def validate(
-        self, obj: JSON, causes: list[Cause], old: Any = ABSENT
-    ) -> list[Cause]:
+        self, obj: JSON, causes: list[statuses.Cause], old: Any = ABSENT
+    ) -> list[statuses.Cause]:
         """Return the causes from the rules; validation has found `causes` before.
 
         Transition rules compare the object with the `old` one. Other rules do not check
@@ -228,7 +222,7 @@ class Rules:
             return []
         if any(each.reason in _BLOCKING for each in causes):
             return [wrong_value("", "null", _NOT_CHECKED)]
-        budget, found = Budget(_MOST_STEPS), list[Cause]()
+        budget, found = Budget(_MOST_STEPS), list[statuses.Cause]()
         try:
             for cause in self._walk(obj, self._schema, "", old, budget):
                 found.append(cause)
@@ -240,7 +234,7 @@ class Rules:
 
     def _walk(
         self, value: Any, schema: JSON, path: str, old: Any, budget: Budget
-    ) -> Iterator[Cause]:
+    ) -> Iterator[statuses.Cause]:
         if id(schema) not in self._ruled or value is None:
             return
         for rule in schema.get(RULES) or ():
@@ -271,7 +265,7 @@ class _Check:
         self._is_root = is_root
         self._program = program_of(rule["rule"])
 
-    def causes(self, value: Any, old: Any, total: Budget) -> Iterator[Cause]:
+    def causes(self, value: Any, old: Any, total: Budget) -> Iterator[statuses.Cause]:
         """Yield the cause if the rule does not hold.
 
         Raises _CallLimitError if this rule takes too many steps, and OutOfBudgetError
@@ -286,7 +280,7 @@ class _Check:
             cause = self._cause(_CALL_LIMIT + self._text)
             raise _CallLimitError(cause) from None
 
-    def _causes(self, value: Any, old: Any, budget: Budget) -> Iterator[Cause]:
+    def _causes(self, value: Any, old: Any, budget: Budget) -> Iterator[statuses.Cause]:
         compares = self._program.uses("oldSelf")
         is_optional = self._rule.get("optionalOldSelf", False)
         if compares and old is ABSENT and not is_optional:
@@ -313,7 +307,7 @@ class _Check:
     def _seen(self, value: Any) -> Any:
         return rule_value(value, self._schema, is_resource=self._is_root)
 
-    def _failed(self, names: JSON, budget: Budget) -> Cause:
+    def _failed(self, names: JSON, budget: Budget) -> statuses.Cause:
         message = self._own_message(names, budget)
         default = f"failed rule: {self._rule['rule'].strip()}"
         return self._cause(message or self._rule.get("message", "").strip() or default)
@@ -331,18 +325,18 @@ class _Check:
             return ""
         return "" if "\n" in found.strip() else found.strip()
 
-    def _cause(self, detail: str) -> Cause:
+    def _cause(self, detail: str) -> statuses.Cause:
         path = self._path
         if field := self._rule.get("fieldPath", "").strip():
             path = child(path, field.removeprefix(".")) if path else field[1:]
         type_ = self._schema.get("type", "")
         match self._rule.get("reason"):
             case "FieldValueForbidden":
-                return forbidden_field(path or "<nil>", detail)
+                return statuses.forbidden_field(path or "<nil>", detail)
             case "FieldValueRequired":
-                return required(path or "<nil>", detail)
+                return statuses.required(path or "<nil>", detail)
             case "FieldValueDuplicate":
-                return duplicate(path or "<nil>", shown(type_))
+                return statuses.duplicate(path or "<nil>", statuses.shown(type_))
         return wrong_value(path, type_, detail)
 
 
@@ -476,20 +470,20 @@ class _Cost(Struct, frozen=True):
     cost: int
 
 
-def validate_costs(schema: JSON, path: str) -> Iterator[Cause]:
+def validate_costs(schema: JSON, path: str) -> Iterator[statuses.Cause]:
     """Yield the errors for the rules of a valid schema that cost too much."""
     costs = [*_costs(schema, path, 1, is_root=True)]
     for each in costs:
         if each.cost > _MOST_OF_RULE:
             detail = _exceeded(f"estimated {each.what} cost", each.cost, _MOST_OF_RULE)
-            yield forbidden_field(each.path, detail)
+            yield statuses.forbidden_field(each.path, detail)
     total = sum(each.cost for each in costs)
     if total <= _MOST:
         return
     large = [each for each in costs if each.cost >= _MOST // 100]
     for each in sorted(large, key=lambda each: -each.cost)[:_SHOWN]:
-        yield forbidden_field(each.path, _CONTRIBUTED)
-    yield forbidden_field(path, _exceeded(_TOTAL, total, _MOST))
+        yield statuses.forbidden_field(each.path, _CONTRIBUTED)
+    yield statuses.forbidden_field(path, _exceeded(_TOTAL, total, _MOST))
 
 
 def _exceeded(what: str, cost: int, most: int) -> str:

@@ -15,15 +15,8 @@ from urllib.parse import urlsplit
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
 from controller_manager.devcluster.cel.values import is_number
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import compiled
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    not_supported,
-    required,
-    shown,
-    too_long,
-    too_many,
-)
 
 from .keywords import (
     ABSENT,
@@ -205,7 +198,7 @@ _TYPES: Final = {str: "string", bool: "boolean", list: "array", dict: "object"}
 
 def validate_value(
     value: Any, schema: JSON, *, base: str = "", old: Any = ABSENT
-) -> list[Cause]:
+) -> list[statuses.Cause]:
     """Return the errors in a value.
 
     `base` is the path of the value; messages name fields below it. Parts that are the
@@ -254,7 +247,7 @@ class _Validator:
 
     def _type(
         self, value: Any, schema: JSON, wanted: tuple[str, ...], path: str
-    ) -> Iterator[Cause]:
+    ) -> Iterator[statuses.Cause]:
         found, joined = _type_of(value), ",".join(wanted)
         if value is None:
             if not schema.get("nullable"):
@@ -273,12 +266,14 @@ class _Validator:
         if not fits:
             yield wrong_type(self._field(path), path, joined, found)
 
-    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[Cause]:
+    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[statuses.Cause]:
         values = schema.get("enum")
         if not values or any(_is_same(value, each) for each in values):
             return
-        texts = [each if isinstance(each, str) else shown(each) for each in values]
-        yield not_supported(self._field(path), shown(value), texts)
+        texts = [
+            each if isinstance(each, str) else statuses.shown(each) for each in values
+        ]
+        yield statuses.not_supported(self._field(path), statuses.shown(value), texts)
 
     # Combinations of schemas
 
@@ -337,10 +332,10 @@ class _Validator:
 
     # Texts and numbers
 
-    def _text(self, value: str, schema: JSON, path: str) -> Iterator[Cause]:
+    def _text(self, value: str, schema: JSON, path: str) -> Iterator[statuses.Cause]:
         most, least = schema.get("maxLength"), schema.get("minLength")
         if most is not None and len(value) > most:
-            yield too_long(self._field(path), most)
+            yield statuses.too_long(self._field(path), most)
         if least is not None and len(value) < least:
             detail = f"should be at least {least} chars long"
             yield self._wrong(path, value, detail)
@@ -348,11 +343,13 @@ class _Validator:
         if pattern and not compiled(pattern).matches(value):
             yield self._wrong(path, value, f"should match '{pattern}'")
 
-    def _format(self, value: str, format_: str, path: str) -> Iterator[Cause]:
+    def _format(self, value: str, format_: str, path: str) -> Iterator[statuses.Cause]:
         if not has_format(value, format_):
             yield wrong_type(self._field(path), path, format_, value)
 
-    def _number(self, value: float, schema: JSON, path: str) -> Iterator[Cause]:
+    def _number(
+        self, value: float, schema: JSON, path: str
+    ) -> Iterator[statuses.Cause]:
         factor = schema.get("multipleOf")
         if factor is not None and not _is_multiple(value, factor):
             detail = f"should be a multiple of {go_number(factor)}"
@@ -368,7 +365,7 @@ class _Validator:
                 words = "greater than" if excludes else "greater than or equal to"
                 yield self._wrong(path, value, f"should be {words} {go_number(least)}")
 
-    def _wrong(self, path: str, value: Any, detail: str) -> Cause:
+    def _wrong(self, path: str, value: Any, detail: str) -> statuses.Cause:
         return wrong_value(self._field(path), value, f"{path} in body {detail}")
 
     # Lists and objects
@@ -386,7 +383,7 @@ class _Validator:
             detail = f"should have at least {least} items"
             result.causes.append(self._wrong(path, len(value), detail))
         if most is not None and len(value) > most:
-            result.causes.append(too_many(self._field(path), len(value), most))
+            result.causes.append(statuses.too_many(self._field(path), len(value), most))
         return result
 
     def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Result:
@@ -395,10 +392,10 @@ class _Validator:
             detail = f"should have at least {least} properties"
             return Result(self._wrong(path, len(value), detail))
         if most is not None and len(value) > most:
-            return Result(too_many(self._field(path), len(value), most))
+            return Result(statuses.too_many(self._field(path), len(value), most))
         result = Result(
             *(
-                required(self._field(child(path, name)))
+                statuses.required(self._field(child(path, name)))
                 for name in schema.get("required") or ()
                 if name not in value
             )
