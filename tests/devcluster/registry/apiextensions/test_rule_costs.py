@@ -12,7 +12,6 @@ from controller_manager.devcluster.cel.estimates import estimated_cost
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
     bounds_of,
-    declared_type,
     validate_costs,
 )
 from tests.devcluster.registry.apiextensions.test_definitions import (
@@ -89,9 +88,9 @@ def built(shape: str, kind: str, limit: int | None) -> JSON:
 
 
 def cost(schema: JSON, rule: str) -> int:
-    bounds, own = bounds_of(schema), declared_type(schema)
+    bounds = bounds_of(schema)
     assert bounds is not None
-    return estimated_cost(Program(rule), {"self": own, "oldSelf": own}, bounds)
+    return estimated_cost(Program(rule), bounds)
 
 
 @rows("shape", "kind", "rule", "unlimited", "limit", "wanted")

@@ -17,7 +17,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
 from controller_manager.cel import types
 from controller_manager.cel.schemas import SCALARS
-from controller_manager.cel.types import Optional, escaped
+from controller_manager.cel.types import escaped
 from controller_manager.devcluster.cel.estimates import Bounds, estimated_cost
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.program import Program
@@ -521,17 +521,14 @@ def _own_costs(
     bounds = bounds_of(schema, is_resource=is_root) if rules else None
     if bounds is None:
         return
-    own = declared_type(schema, is_resource=is_root)
     if times is None:
         times = MOST_BYTES // (bounds.least_bytes + 1)
     for number, rule in enumerate(rules):
-        old = Optional(own) if rule.get("optionalOldSelf") else own
-        types = {"self": own, "oldSelf": old}
         for name, what, count in (
             ("rule", "rule", times),
             ("messageExpression", "messageExpression", 1),
         ):
             if text := rule.get(name):
-                cost = estimated_cost(program_of(text), types, bounds) * count
+                cost = estimated_cost(program_of(text), bounds) * count
                 where = child(key(child(path, RULES), str(number)), name)
                 yield _Cost(where, what, cost)
