@@ -42,6 +42,7 @@ from tests.controllers.apps.statefulset.builders import (
     claim_template,
     owner,
     pod,
+    revision,
     stateful_set,
     stateful_set_json,
 )
@@ -122,6 +123,17 @@ def test_a_pod_is_the_template_with_an_identity() -> None:
             "subdomain": "web-svc",
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "image"), [("web-old", "app:v0"), ("web-new", "app:v1"), ("x", "app:v1")]
+)
+def test_each_revision_has_its_template(name: str, image: str) -> None:
+    """The update revision is the present template."""
+    stored = (revision("web-old", 1, "app:v0"), revision("web-new", 2, "app:v2"))
+    revisions = Revisions("web-old", "web-new", all=stored)
+    found = revisions.template(stateful_set(), name)
+    assert image.encode() in bytes(found.spec)
 
 
 def test_a_set_without_a_service_has_pods_without_a_subdomain() -> None:

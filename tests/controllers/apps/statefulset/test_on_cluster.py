@@ -104,14 +104,6 @@ class Sets(User):
             for each in page.items
         }
 
-    async def all_ready(self) -> None:
-        """Let all pods run as they appear, until no new one appears."""
-        for _ in range(12):
-            for pod in await self.pods():
-                if pod.status.phase == "Pending":
-                    await self.make_ready(pod.metadata.name)
-            await settle(2)
-
     async def unready(self, *names: str) -> None:
         """Take from pods that they are ready."""
         for name in names:

@@ -87,23 +87,6 @@ def gangster(gang_cluster: Cluster) -> GangUser:
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_is_made_later_names_the_same_group(
-    gang_cluster: Cluster, gangster: GangUser
-) -> None:
-    """Also by another process; there is one workload and one group."""
-    async with gang_cluster.manager(CONFIG):
-        await gangster.run(**GANG)
-        await settle(5)
-    first, *_ = await gangster.pods()
-    await gangster.end(first, code=1)
-    async with gang_cluster.manager(CONFIG):
-        await settle(60)
-    assert len(await gangster.workloads()) == 1
-    await gangster.are_a_gang(4)
-    assert len(await gangster.events("WorkloadCreated")) == 1
-
-
-@pytest.mark.looptime
 async def test_a_job_that_is_older_than_the_gate_does_not_become_a_gang(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:

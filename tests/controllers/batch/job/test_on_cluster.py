@@ -326,99 +326,11 @@ async def test_a_job_of_an_unknown_mode_is_left_alone(
         assert event.message == "Skipped Job sync because completion mode is unknown"
 
 
-async def test_a_job_that_is_being_deleted_gets_no_pods(
-    cluster: Cluster, user: JobUser
-) -> None:
-    """None is deleted, either; those that run lose their finalizer."""
-    async with cluster.manager(job_config()) as recording:
-        await user.run(completions=3, parallelism=2)
-        await settle()
-        ends, _ = await user.pods()
-        await user.delete(JOBS, "j", "Foreground")
-        await user.end(ends)
-        await settle()
-        job = await user.job()
-        assert (job.status.succeeded, job.status.active) == (1, 1)
-        assert [each.metadata.finalizers for each in await user.pods()] == [None] * 2
-        assert creations(recording) == 2
-        assert "DELETE" not in {each.method for each in recording.writes}
-
-
-async def test_no_pods_are_created_or_deleted_while_the_cache_lacks_writes(
-    cluster: Cluster, user: JobUser
-) -> None:
-    """Without the gate of consistent reads; ended pods are counted."""
-    watches = SilentWatches(cluster.transport)
-    config = config_with_gate(on=False)
-    async with cluster.manager(config, transport=watches) as recording:
-        await user.run(completions=9, parallelism=2)
-        await settle()
-        ends, _ = await user.pods()
-        await user.delete(PODS, ends.metadata.name)
-        await settle(0.5)
-        watches.silence("pods")
-        await settle(10)
-        before = creations(recording)
-        await user.change(parallelism=1)
-        await settle(60)
-        await user.change(parallelism=5)
-        await settle(60)
-        assert creations(recording) == before
-        assert "DELETE" not in {each.method for each in recording.writes}
-        watches.speak("pods")
-        await settle(60)
-        assert (await user.job()).status.active == 5
-
-
 COMPLETE = [
     ("SuccessCriteriaMet", "CompletionsReached"),
     ("Complete", "CompletionsReached"),
 ]
 INDEXED = {"completionMode": "Indexed"}
-
-
-async def test_a_success_outside_of_a_smaller_job_is_needed_again_in_a_larger_one(
-    cluster: Cluster, user: JobUser
-) -> None:
-    """An elastic job is made smaller, and then larger."""
-    async with cluster.manager(job_config()) as recording:
-        await user.run(completions=3, parallelism=3, **INDEXED)
-        await settle(3)
-        await user.end((await user.pods())[2])
-        await settle(3)
-        assert (await user.job()).status.completed_indexes == "2"
-        await user.change(completions=2, parallelism=2)
-        await settle(3)
-        status = (await user.job()).status
-        assert (status.completed_indexes, status.succeeded, status.active) == ("", 0, 2)
-        await user.change(completions=3, parallelism=3)
-        await settle(3)
-        await user.end(*await user.waiting())
-        await settle(3)
-        status = (await user.job()).status
-        assert (status.completed_indexes, status.succeeded) == ("0-2", 3)
-        assert await user.ends() == COMPLETE
-        assert refused(recording) == []
-
-
-async def test_a_job_that_an_older_manager_suspended_is_resumed(
-    cluster: Cluster, user: JobUser
-) -> None:
-    """That manager has left the start time, from which no deadline counts."""
-    await user.run(suspend=True, activeDeadlineSeconds=30)
-    suspended = {"type": "Suspended", "status": "True"}
-    suspended |= {"reason": "JobSuspended", "message": "Job suspended"}
-    status = {"startTime": "2020-01-01T00:00:00Z", "conditions": [suspended]}
-    patch, change = {"status": status}, user.client.patch
-    await change(JOBS, "default", "j", patch, subresource="status")
-    async with cluster.manager(job_config()) as recording:
-        await settle(5)
-        await user.change(suspend=False)
-        await settle(5)
-        assert (await user.ends(), len(await user.pods())) == ([], 1)
-        assert refused(recording) == []
-        await settle(30)
-        assert (await user.ends())[0] == ("FailureTarget", "DeadlineExceeded")
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -442,19 +354,3 @@ async def test_a_suspended_job_has_no_start_time_unless_a_gate_is_disabled(
     assert suspended.start_time == (None if enabled else started)
     assert resumed.start_time is not None
     assert resumed.start_time > started
-
-
-@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-async def test_pods_of_a_deleted_job_lose_the_finalizer(
-    cluster: Cluster, user: JobUser, policy: str
-) -> None:
-    """They run while their job is deleted; no job counts them any more."""
-    config = job_config(controllers=("job-controller", "garbage-collector-controller"))
-    async with cluster.manager(config):
-        await user.run(completions=4, parallelism=2)
-        await settle(5)
-        await user.delete(JOBS, "j", policy)
-        await settle(30)
-        assert (await user.client.list_page(JOBS)).items == []
-        left = [each.metadata.finalizers for each in await user.pods()]
-        assert left == ([None, None] if policy == "Orphan" else [])
