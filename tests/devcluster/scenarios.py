@@ -4,6 +4,7 @@ A file of ``tests/data/devcluster/scenarios`` has scenarios by their sentences. 
 a list of steps, or ``steps``, and besides
 
 * ``cluster``: the arguments of its cluster, and ``users``: their groups by their names;
+* ``nodes``: the arguments of its nodes, if it has any;
 * ``row`` and ``rows``: it is played with each row, in which ``$name`` has a value.
 
 A step is a request with its body, and what is expected of the answer::
@@ -11,18 +12,22 @@ A step is a request with its body, and what is expected of the answer::
     - MERGE deployments/web/scale?dryRun=All as jane: {spec: {replicas: 3}}
       spec.replicas: 3
 
-``NEW`` posts the minimal object of a kind with a change, ``EDIT`` puts a changed
-object, ``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds
-pass. A path is ``/whole``, or ``namespace:resource.version.group/name/subresource``.
-Expected are a code below 300, or ``code``; ``says``, a message, "" for none;
-``causes``; ``warns``; the ``names`` and the ``rows`` of a list; ``managers`` with their
-fields; the ``rest``, all but the metadata; ``unwritten``, that nothing was stored; else
-the value at a path, null for none. ``keep`` names values for later steps.
+``NEW`` posts the minimal object of a kind with a change, ``POD p`` a pod with its spec,
+its ``annotations`` and the fields of its ``container``, ``EDIT`` puts a changed object,
+``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds pass. A
+path is ``/whole``, or ``namespace:resource.version.group/name/subresource``. Expected
+are a code below 300, or ``code``; ``says``, a message, "" for none; ``causes``;
+``warns``; the ``names`` and the ``rows`` of a list; ``managers`` with their fields; the
+``rest``, all but the metadata; ``text``, the body; ``condition X``, as status, reason
+and message; ``told p``, the events of a pod; ``unwritten``, that nothing was stored;
+else the value at a path, null for none, which may begin at the first ``container`` or
+``init`` container of a status. ``keep`` names values for later steps.
 """
 
 import asyncio
 import json
 import re
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -73,8 +78,10 @@ async def play(cluster: Cluster, case: JSON, values: JSON) -> None:
         user = User(name, groups=(*groups, "system:authenticated"))
         cluster.server.tokens.add(name, user)
     player = _Player(cluster, dict(values))
-    for step in case["steps"]:
-        await player.play(step)
+    nodes = cluster.nodes(**case["nodes"]) if "nodes" in case else nullcontext()
+    async with nodes:
+        for step in case["steps"]:
+            await player.play(step)
 
 
 class _Player:
@@ -95,6 +102,8 @@ class _Player:
         if verb == "STORE":
             self._store(target, body)
             return
+        if verb == "POD":
+            verb, target, body = "POST", "pods", _pod(target, body or {})
         before = self._cluster.server.storage.version
         headers = {"accept": TABLE} if "rows" in expected else {}
         answer = await self._send(verb, target, body, user or TOKEN, headers)
@@ -157,6 +166,12 @@ class _Player:
         objects.storage.collection(kind.resource).put(key, merge_patch(old, change))
 
 
+def _pod(name: str, given: JSON) -> JSON:
+    spec = {"containers": [{"name": "c", "image": "i", **given.pop("container", {})}]}
+    metadata = {"name": name, "annotations": given.pop("annotations", {})}
+    return {"metadata": metadata, "spec": {**spec, **given}}
+
+
 def _kind(cluster: Cluster, text: str) -> Kind:
     """Return the kind of a plural name, which may have a version and a group."""
     plural, *rest = text.split(".", 2)
@@ -191,9 +206,16 @@ def _filled(value: Any, values: JSON) -> Any:
 _NAME: Final = re.compile(r"\$(\w+)")
 
 
+_SHORT: Final = {
+    "container": ("status", "containerStatuses", "0"),
+    "init": ("status", "initContainerStatuses", "0"),
+}
+
+
 @cache
 def _steps_of(path: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"[^.\[\]]+", path))
+    first, *steps = re.findall(r"[^.\[\]]+", path) or [""]
+    return (*_SHORT.get(first, (first,) if first else ()), *steps)
 
 
 def _value(obj: Any, path: str) -> Any:
@@ -225,9 +247,32 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
             }
         case "rest":
             return {key: each for key, each in found.items() if key != "metadata"}
+        case "text":
+            return answer.body.decode()
         case "rows":
             return [each["cells"] for each in found["rows"]]
+    word, _, of = name.partition(" ")
+    if word == "condition":
+        conditions = found["status"]["conditions"]
+        each = next((each for each in conditions if each["type"] == of), {})
+        parts = (each.get(part, "") for part in ("status", "reason", "message"))
+        return " ".join(filter(None, parts))
+    if word == "told":
+        return [_told(each) for each in found["items"] if _is_about(each, of)]
     return _value(found, name)
+
+
+def _is_about(event: JSON, name: str) -> bool:
+    return bool(event["involvedObject"]["name"] == name)
+
+
+def _told(event: JSON) -> str:
+    """Return an event as kubectl describe shows it."""
+    reporter = event["source"].get("component") or event["reportingComponent"]
+    place = event["involvedObject"].get("fieldPath", "-")
+    words = (event["type"], event["reason"], reporter, place, event["message"])
+    count = event.get("count", 1)
+    return " ".join(words) + (f" (x{count})" if count > 1 else "")
 
 
 def warnings(answer: Response) -> list[str]:
