@@ -254,8 +254,8 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
     word, _, of = name.partition(" ")
     if word == "condition":
         conditions = found["status"]["conditions"]
-        each = next((each for each in conditions if each["type"] == of), {})
-        parts = (each.get(part, "") for part in ("status", "reason", "message"))
+        condition: JSON = next((each for each in conditions if each["type"] == of), {})
+        parts = (condition.get(part, "") for part in ("status", "reason", "message"))
         return " ".join(filter(None, parts))
     if word == "told":
         return [_told(each) for each in found["items"] if _is_about(each, of)]
