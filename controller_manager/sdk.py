@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Column,
         Definition,
         Scale,
+        Spoke,
     )
     from controller_manager.api.apps import v1 as apps_v1
     from controller_manager.api.autoscaling import v2 as autoscaling_v2
@@ -53,6 +54,13 @@ if TYPE_CHECKING:
     from controller_manager.informers.reads import Reads
     from controller_manager.informers.store import BY_NAMESPACE, Index, Lister
     from controller_manager.options.controller_options import ControllerOptions, option
+    from controller_manager.runtime.admission import (
+        AdmissionRequest,
+        FieldError,
+        Mutates,
+        Refused,
+        Validates,
+    )
     from controller_manager.runtime.context import ControllerContext
     from controller_manager.runtime.descriptor import Descriptor
     from controller_manager.runtime.finalizer import Finalizer
@@ -75,6 +83,7 @@ __all__ = [
     "WARNING",
     "APIError",
     "APIStruct",
+    "AdmissionRequest",
     "AlreadyExists",
     "Client",
     "CollectorRegistry",
@@ -89,6 +98,7 @@ __all__ = [
     "DependsOn",
     "Descriptor",
     "Done",
+    "FieldError",
     "Finalizer",
     "For",
     "Gauge",
@@ -99,6 +109,7 @@ __all__ = [
     "Lister",
     "Maps",
     "Meta",
+    "Mutates",
     "NotFound",
     "ObjectMeta",
     "Outcome",
@@ -107,10 +118,13 @@ __all__ = [
     "Projection",
     "Reads",
     "Reconciler",
+    "Refused",
     "Requeue",
     "Resource",
     "Scale",
+    "Spoke",
     "SyncError",
+    "Validates",
     "allow",
     "apps_v1",
     "autoscaling_v2",

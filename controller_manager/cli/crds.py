@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from typing import Any
 
 import click
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from controller_manager.api.apiextensions.definition import Definition
 from controller_manager.api.apiextensions.schema import DefinitionError
 from controller_manager.registry import registry
+from controller_manager.runtime.admission import webhook_service
 from controller_manager.runtime.registry import UnknownControllerError
 
 from .failure import Failure
@@ -26,10 +28,16 @@ def crds_command(names: tuple[str, ...]) -> None:
     print_definitions(each for name in names for each in _named(name))
 
 
-def print_definitions(definitions: Iterable[Definition]) -> None:
-    """Print manifests, each once; raises Failure for a wrong declaration."""
+def print_definitions(definitions: Iterable[tuple[Definition[Any], str]]) -> None:
+    """Print manifests, each once; raises Failure for a wrong declaration.
+
+    Each definition comes with the name of its operator, which may be converting it.
+    """
     try:
-        documents = [each.manifest() for each in dict.fromkeys(definitions)]
+        documents = [
+            each.manifest(webhook_service(name), name)
+            for each, name in dict(definitions).items()
+        ]
     except DefinitionError as error:
         raise Failure([f"crds: {error}"]) from error
     if not documents:
@@ -37,20 +45,20 @@ def print_definitions(definitions: Iterable[Definition]) -> None:
     click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
 
-def _named(name: str) -> Iterator[Definition]:
+def _named(name: str) -> Iterator[tuple[Definition[Any], str]]:
     """Yield the definitions of a controller, or the one that a text names."""
     if ":" in name:
-        yield _imported(name)
+        yield _imported(name), name.partition(":")[0].partition(".")[0]
         return
     try:
         chosen = registry().select([name])
     except UnknownControllerError as error:
         raise Failure([f"crds: {error}"]) from None
     for each in chosen:
-        yield from each.definitions
+        yield from ((definition, each.name) for definition in each.definitions)
 
 
-def _imported(name: str) -> Definition:
+def _imported(name: str) -> Definition[Any]:
     module, _, attribute = name.partition(":")
     sys.path.insert(0, "")
     try:

@@ -7,6 +7,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.manager.permissions import permissions_by_purpose
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.runtime.admission import WebhookOptions, webhook_service
 from controller_manager.runtime.permissions import (
     Permission,
     cluster_role,
@@ -16,9 +17,12 @@ from controller_manager.runtime.permissions import (
     service_account,
 )
 from controller_manager.runtime.registry import Registry
+from controller_manager.webhooks.registration import Registration
 
 PORT: Final = 8443
 """The port of an operator's probes and metrics."""
+
+WEBHOOKS_PORT: Final = WebhookOptions().port
 
 _LABEL: Final = "app.kubernetes.io/name"
 
@@ -29,17 +33,20 @@ def operator_manifests(build: Registry, namespace: str, image: str) -> list[JSON
     It has one service account for all: for its caches, the writes of its controllers,
     the lease, and the reviews of who reads its metrics. The namespace is made, too, and
     has the component's name by default. The image is ``NAME:latest`` by default. For
-    each other cluster the pod has the key ``kubeconfig`` of a secret.
+    each other cluster the pod has the key ``kubeconfig`` of a secret. Of its webhooks
+    there are service and configurations; it says itself whom to trust.
     """
     name = build.component
     where = namespace or name
+    webhooks = Registration(build, where) if build.has_webhooks else None
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}},
         _namespaced("v1", "ServiceAccount", name, where),
-        *_roles(build, name, where),
+        *_roles(build, name, where, webhooks),
         *_reviewer(name, where),
-        _deployment(name, where, image or f"{name}:latest", build.clusters),
+        _deployment(name, where, image or f"{name}:latest", build.clusters, webhooks),
         _service(name, where),
+        *(_of_webhooks(name, where, webhooks) if webhooks else ()),
         _service_monitor(name, where),
     ]
 
@@ -69,7 +76,12 @@ def _namespaced(
 
 
 def _roles(
-    build: Registry, name: str, namespace: str, *, leads: bool = True
+    build: Registry,
+    name: str,
+    namespace: str,
+    webhooks: Registration | None = None,
+    *,
+    leads: bool = True,
 ) -> Iterator[JSON]:
     """Yield a cluster role, a role for each namespace, and all bindings."""
     election = LeaderElectionConfig(
@@ -78,8 +90,9 @@ def _roles(
     # All controllers act as the process, as the one that runs first always does.
     descriptors = [replace(each, runs_first=True) for each in build.descriptors]
     needed = permissions_by_purpose(descriptors, election)
+    own = webhooks.permissions() if webhooks else ()
     by_namespace: dict[str, dict[Permission, None]] = {}
-    for permissions in needed.values():
+    for permissions in (*needed.values(), own):
         for each in permissions:
             by_namespace.setdefault(each.namespace, {})[each] = None
     subjects = [service_account(name, namespace)]
@@ -108,9 +121,15 @@ def _rules(permissions: Iterable[Permission]) -> Iterator[JSON]:
         yield rule(Permission(group, resource, tuple(sorted(found)), names))
 
 
-def _deployment(name: str, namespace: str, image: str, clusters: Iterable[str]) -> JSON:
+def _deployment(
+    name: str,
+    namespace: str,
+    image: str,
+    clusters: Iterable[str],
+    webhooks: Registration | None,
+) -> JSON:
     files = {each: f"/etc/clusters/{each}" for each in clusters}
-    container = {
+    container: JSON = {
         "name": name,
         "image": image,
         "args": [
@@ -134,6 +153,12 @@ def _deployment(name: str, namespace: str, image: str, clusters: Iterable[str]) 
             ),
         ],
     }
+    if webhooks:
+        container["ports"].append({"name": "webhooks", "containerPort": WEBHOOKS_PORT})
+        # A cache may need a conversion before the process is ready as a whole.
+        container["readinessProbe"] = _probe("/readyz/webhooks", periodSeconds=5)
+        # Until no API server calls this pod any more.
+        container["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
     pod = {
         "serviceAccountName": name,
         "securityContext": {
@@ -166,6 +191,19 @@ def _service(name: str, namespace: str) -> JSON:
     ports = [{"name": "https", "port": PORT, "targetPort": "https"}]
     spec = {"clusterIP": "None", "selector": {_LABEL: name}, "ports": ports}
     return _namespaced("v1", "Service", name, namespace, spec=spec)
+
+
+def _of_webhooks(name: str, namespace: str, webhooks: Registration) -> Iterator[JSON]:
+    """Yield the service of webhooks, and the configurations without authorities.
+
+    API servers do not call a service without an address. Until the process runs, what
+    the webhooks are for is refused.
+    """
+    ports = [{"port": 443, "targetPort": "webhooks"}]
+    spec = {"selector": {_LABEL: name}, "ports": ports}
+    yield _namespaced("v1", "Service", webhook_service(name), namespace, spec=spec)
+    for resource, config in webhooks.configurations():
+        yield {"apiVersion": resource.api_version, "kind": resource.kind, **config}
 
 
 def _service_monitor(name: str, namespace: str) -> JSON:

@@ -156,6 +156,9 @@ def _general_flags(
         "leader-elect-resource-namespace": namespace,
         "secure-port": str(PORT),
     }
+    if any(each.has_webhooks for each in descriptors):  # kubelet asks for the last one
+        paths = "/healthz,/readyz,/livez,/readyz/webhooks"
+        defaults["authorization-always-allow-paths"] = paths
     for flag in GENERAL_FLAGS:
         yield with_fields(
             flag,
@@ -213,7 +216,9 @@ def manifests_command(
 def definitions_command(ctx: click.Context) -> None:
     """Print the definitions of its custom resources, for kubectl apply."""
     build = flags.build_of(ctx)
-    print_definitions(each for one in build.descriptors for each in one.definitions)
+    print_definitions(
+        (each, build.component) for one in build.descriptors for each in one.definitions
+    )
 
 
 def print_manifests(build: Registry, namespace: str, image: str, cluster: str) -> None:

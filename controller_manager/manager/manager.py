@@ -20,6 +20,7 @@ from controller_manager.observability.metrics.manager import STUCK_ROLLOUTS
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
+from controller_manager.runtime.admission import WebhookOptions
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.worker import Turns, done_before
 from controller_manager.serving.pages import Pages
@@ -106,6 +107,7 @@ class ControllerManager:
         self._make_ownership()
         self._make_controllers(work_clock)
         self._servers = self._make_servers()
+        self._webhooks = self._make_webhooks()
         self.started = asyncio.Event()
         """Set once all controllers have been started."""
 
@@ -251,6 +253,22 @@ class ControllerManager:
             logger=self._logger,
         )
 
+    def _make_webhooks(self) -> Runnable | None:
+        """Return what serves webhooks, `None` without any, and in a preview."""
+        is_on = self._config.of(WebhookOptions).port and not self.preview
+        if not self._build.has_webhooks or not is_on:
+            return None
+        from .webhooks import WebhookGroup  # noqa: PLC0415 - few processes need it
+
+        return WebhookGroup(
+            self._build,
+            self._config,
+            self._clients,
+            clock=self._clock,
+            metrics=self._metrics,
+            logger=self._logger.bind(component="webhooks"),
+        )
+
     @property
     def is_idle(self) -> bool:
         """True if no key waits or is being processed; delayed keys do not count."""
@@ -280,7 +298,7 @@ class ControllerManager:
         checks = {"apiserver": self._startup.problem}
         for part in (self._ownership, self._migration, self.controllers, self._caches):
             checks |= part.ready()
-        return checks
+        return {**checks, **(self._webhooks.ready() if self._webhooks else {})}
 
     def _refresh(self) -> None:
         """Update the metrics that no event updates, before a scrape."""
@@ -304,10 +322,14 @@ class ControllerManager:
         async with asyncio.TaskGroup() as tasks:
             try:
                 await self._servers.run(Lifetime(tasks, stop))
+                if self._webhooks is not None:
+                    await self._webhooks.run(Lifetime(tasks, stop))
                 if await done_before(stop, self._prepare()):
                     await self._run_groups(stop)
             finally:
                 await self._clients.close()
+                if self._webhooks is not None:
+                    await self._webhooks.stop()
                 await self._servers.stop()
 
     async def _prepare(self) -> None:

@@ -15,6 +15,7 @@ from controller_manager.options.controller_options import ControllerOptions, fla
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import FeatureGates, Gate
 
+from .admission import AnyWebhook
 from .permissions import Permission
 
 GatedT = TypeVar("GatedT")
@@ -72,6 +73,7 @@ class Descriptor:
       their managing owner; `evicts_as`: the reason of the condition DisruptionTarget
       of the pods that it deletes. By these a preview knows its work on the server.
     - `definitions`: of its own custom resources; the command ``crds`` writes them.
+    - `webhooks`: functions that validate or change what others write.
     - `package`: the package that `load` is relative to; the registry sets it.
 
     >>> CONTROLLER = Descriptor(
@@ -108,8 +110,16 @@ class Descriptor:
     in_flight: Callable[[Config], int] | None = None
     makes: tuple[tuple[AnyResource, str], ...] = ()
     evicts_as: str = ""
-    definitions: tuple[Definition, ...] = ()
+    definitions: tuple[Definition[Any], ...] = ()
+    webhooks: tuple[AnyWebhook, ...] = ()
     package: str = ""
+
+    @property
+    def has_webhooks(self) -> bool:
+        """True if the process must serve webhooks for it, of conversion included."""
+        return bool(self.webhooks) or any(
+            each.is_converted for each in self.definitions
+        )
 
     @property
     def source(self) -> str:

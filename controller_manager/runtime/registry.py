@@ -5,14 +5,15 @@ The module ``controller_manager.registry`` finds the controllers of this build.
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from controller_manager import upstream
+from controller_manager.api.apiextensions.definition import Definition
 from controller_manager.api.meta import AnyResource
 from controller_manager.options.checks import given
-from controller_manager.options.controller_options import ControllerOptions
+from controller_manager.options.controller_options import ControllerOptions, flags_of
 from controller_manager.options.flag import Flag, section
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
@@ -24,6 +25,7 @@ from controller_manager.version import (
     VERSION,
 )
 
+from .admission import WebhookOptions
 from .descriptor import Descriptor
 
 if TYPE_CHECKING:  # the registry, which --help reads, has the function
@@ -85,7 +87,7 @@ class Registry:
         `find_root_cause` says why a rollout is stuck; without it that is not counted.
         `component` and `version` are those of the process, and `general_flags` those of
         no particular controller. Raises RegistryError if two controllers have the same
-        name, alias or flag, or declare the same feature gate differently.
+        name, alias, flag or webhook, or declare the same feature gate differently.
         """
         self.component = component
         self.version = version
@@ -107,9 +109,12 @@ class Registry:
             {name for each in self.descriptors for name in each.clusters}
         )
         """The names of the other clusters that controllers need."""
+        _check_webhooks(self.descriptors)
+        self.has_webhooks = any(each.has_webhooks for each in self.descriptors)
+        own = flags_of(WebhookOptions, "webhooks") if self.has_webhooks else ()
         try:
             self.flags = FlagSet(
-                (*self._flags_of_clusters(), *self._flags_of_controllers()),
+                (*own, *self._flags_of_clusters(), *self._flags_of_controllers()),
                 self.names,
                 self.gates,
                 general_flags,
@@ -154,14 +159,21 @@ class Registry:
         return f"{self.component}/{self.version} {COMMAND_USER_AGENT}"
 
     @property
+    def converted(self) -> list[Definition[Any]]:
+        """The definitions of custom resources that a webhook converts, each once."""
+        found = (each for one in self.descriptors for each in one.definitions)
+        return [each for each in dict.fromkeys(found) if each.is_converted]
+
+    @property
     def names(self) -> list[str]:
         """The names, sorted, without aliases."""
         return [descriptor.name for descriptor in self.descriptors]
 
     @property
     def options(self) -> tuple[type[ControllerOptions], ...]:
-        """The options classes of all controllers."""
-        return tuple(each.options for each in self.descriptors if each.options)
+        """The options classes of all controllers, and of their webhooks."""
+        own = [WebhookOptions] if self.has_webhooks else []
+        return (*own, *(each.options for each in self.descriptors if each.options))
 
     def __getitem__(self, name: str) -> Descriptor:
         """Return the controller of a name or alias; raises KeyError if unknown."""
@@ -230,6 +242,19 @@ def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:
         if entry.removeprefix("-") in names:
             return not entry.startswith("-")
     return "*" in entries and not descriptor.disabled_by_default
+
+
+def _check_webhooks(descriptors: Iterable[Descriptor]) -> None:
+    owners: dict[str, str] = {}
+    for each in descriptors:
+        for webhook in each.webhooks:
+            if webhook.name in owners:
+                msg = (
+                    f"{each.name} and {owners[webhook.name]} have a webhook "
+                    f"{webhook.name}; give one of the functions another name"
+                )
+                raise RegistryError(msg)
+            owners[webhook.name] = each.name
 
 
 def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:

@@ -32,8 +32,8 @@ from controller_manager.options.config import CertificateFiles, ServingConfig
 from controller_manager.options.tls import DEFAULT_CIPHERS, LOWEST_VERSION
 
 PAIR_NAME: Final = "kube-controller-manager"
-_VALIDITY: Final = timedelta(days=365)
-_RENEW_BEFORE: Final = timedelta(days=60)
+VALIDITY: Final = timedelta(days=365)
+RENEW_BEFORE: Final = timedelta(days=60)
 _DOMAIN: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
@@ -99,9 +99,12 @@ class Pair:
     key: bytes
     ends_at: datetime | None = None
 
-    def ssl_context(self) -> ssl.SSLContext:
-        """Return the TLS settings of a server; raises OSError or ValueError."""
-        context = _server_context()
+    def ssl_context(self, config: ServingConfig | None = None) -> ssl.SSLContext:
+        """Return the TLS settings of a server, with the ciphers of a config.
+
+        Raises OSError or ValueError.
+        """
+        context = _server_context() if config is None else _settings(config)
         load_certificate(context, self.certificate, self.key)
         return context
 
@@ -119,16 +122,20 @@ def self_signed(
     hosts: Sequence[str],
     *,
     rsa_key: bool = False,
-    validity: timedelta = _VALIDITY,
+    validity: timedelta = VALIDITY,
+    now: datetime | None = None,
 ) -> Pair:
-    """Return a self-signed certificate for names and addresses, valid for a year."""
+    """Return a self-signed certificate for names and addresses, valid for a year.
+
+    It is valid from an hour before `now`, which is this moment by default.
+    """
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
     if rsa_key:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     else:
         key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-    now = datetime.now(UTC)
+    now = now or datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -281,7 +288,7 @@ class Certificates:
         pair = self._generated
         ends_at = pair.ends_at if pair else None
         if pair is None or (
-            ends_at is not None and datetime.now(UTC) > ends_at - _RENEW_BEFORE
+            ends_at is not None and datetime.now(UTC) > ends_at - RENEW_BEFORE
         ):
             pair = self._generated = self._self_signed()
             self.logger.info("Generated self-signed cert in-memory")

@@ -151,11 +151,12 @@ async def listen(
         await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except OSError as error:
         await runner.cleanup()
-        raise _cannot_serve(host, port, error, mend) from error
+        raise cannot_serve(host, port, error, mend) from error
     return int(runner.addresses[0][1])
 
 
-def _cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingError:
+def cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingError:
+    """Return the error for a port that cannot be bound, with the remedy `mend`."""
     why = os.strerror(error.errno) if error.errno else str(error)
     if error.errno == errno.EADDRINUSE:
         why = "the port is in use"
@@ -227,7 +228,7 @@ class Server:
             sock = bind(host, port, share_port=serving.permit_port_sharing)
         except OSError as error:
             await self._runner.cleanup()
-            raise _cannot_serve(host, port, error, _REMEDY) from error
+            raise cannot_serve(host, port, error, _REMEDY) from error
         self._listener = Listener(
             sock,
             self._certificates.for_connection,

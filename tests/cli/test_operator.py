@@ -25,6 +25,7 @@ from tests.distributions import environment
 from tests.http.test_over_http import get, token_of
 from tests.ports import free_port
 from tests.sdk.websites import CONTROLLER, DEFINITION, WEBSITES, Website
+from tests.webhooks import hooks
 
 
 def run_operator(*arguments: str, controllers: tuple[Descriptor, ...] = ()) -> Result:
@@ -133,6 +134,56 @@ def test_the_version_is_that_of_the_distribution() -> None:
     )
     from_package = Descriptor("own", "click.core:Context")
     assert operator_build((from_package,)).version == version("click")
+
+
+def test_the_manifests_of_webhooks_say_where_they_are() -> None:
+    """The operator itself adds whom to trust, and may not create what it changes."""
+    controllers = (hooks.CONTROLLER,)
+    text = run_operator("manifests", "--namespace=web", controllers=controllers).output
+    documents = {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in yaml.safe_load_all(text)
+    }
+    service = documents["Service", "website-operator-webhooks"]["spec"]
+    assert service["ports"] == [{"port": 443, "targetPort": "webhooks"}]
+    assert "clusterIP" not in service
+    pod = documents["Deployment", "website-operator"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {"name": "webhooks", "containerPort": 9443} in container["ports"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/webhooks"
+    for kind in ("Validating", "Mutating"):
+        found = documents[f"{kind}WebhookConfiguration", "website-operator"]
+        (client,) = (each["clientConfig"] for each in found["webhooks"])
+        assert client["service"]["namespace"] == "web"
+        assert "caBundle" not in client
+    roles = (
+        documents["ClusterRole", "website-operator"],
+        documents["Role", "website-operator"],
+    )
+    rights = {
+        rule["resources"][0]: (rule["verbs"], rule.get("resourceNames"))
+        for role in roles
+        for rule in role["rules"]
+    }
+    change = ["get", "patch", "update"]
+    assert rights["validatingwebhookconfigurations"] == (change, ["website-operator"])
+    assert rights["customresourcedefinitions"] == (change, ["websites.example.com"])
+    assert rights["secrets"] == (["get", "update"], ["website-operator-webhooks"])
+
+
+def test_a_definition_says_where_it_is_converted() -> None:
+    text = run_operator("crds", controllers=(hooks.CONTROLLER,)).output
+    conversion = yaml.safe_load(text)["spec"]["conversion"]
+    where = {"namespace": "website-operator", "name": "website-operator-webhooks"}
+    assert conversion["webhook"] == {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": where},
+    }
+    help_text = run_operator("--help", controllers=(hooks.CONTROLLER,)).output
+    assert "--webhook-port" in help_text
+    assert "--webhook-port" not in run_operator("--help").output
+    wrong = run_operator("--webhook-url=http://x", controllers=(hooks.CONTROLLER,))
+    assert "--webhook-url: must be like https://127.0.0.1:9443" in wrong.output
 
 
 PROGRAM = """

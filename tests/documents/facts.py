@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.plugin import OPTIONS
+from controller_manager.runtime.admission import WebhookOptions
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.benchmarks.sizing.__main__ import main as sizing
@@ -57,6 +58,7 @@ def flags() -> frozenset[str]:
         )
     ]
     texts += [f"--{option.name}" for option in OPTIONS]
+    texts += [f"--{each.name}" for each in WebhookOptions.flags.values()]
     return frozenset(FLAG.findall(" ".join(texts)))
 
 

@@ -329,6 +329,9 @@ class Partial(Projection, frozen=True):
     """Has some fields."""
 
 
+PARTIAL: Resource[Any] = Resource("example.com", "v1", "shops", "Shop", Partial)
+
+
 @pytest.mark.parametrize(
     ("cls", "problem"),
     [
@@ -386,12 +389,14 @@ def test_a_class_without_a_schema_is_one_line(cls: type, problem: str) -> None:
             ),
         ),
         (
-            Definition(Resource("example.com", "v1", "shops", "Shop", Partial)),
+            Definition(PARTIAL),
             "Partial has some of the fields; make it a CompleteObject",
         ),
     ],
 )
-def test_a_wrong_declaration_is_one_line(definition: Definition, problem: str) -> None:
+def test_a_wrong_declaration_is_one_line(
+    definition: Definition[Any], problem: str
+) -> None:
     with pytest.raises(DefinitionError) as refused:
         definition.manifest()
     assert str(refused.value) == f"shops.example.com: {problem}"
@@ -436,7 +441,7 @@ def test_a_name_without_a_definition_is_one_line(name: str, problem: str) -> Non
     assert problem in output
 
 
-BAD = Definition(Resource("example.com", "v1", "shops", "Shop", Partial))
+BAD = Definition(PARTIAL)
 
 
 def test_an_operator_prints_its_own() -> None:

@@ -11,13 +11,14 @@ from controller_manager import sdk, testing
 from tests.distributions import environment
 
 NAMES = """
-APIError APIStruct AlreadyExists BY_NAMESPACE Client CollectorRegistry Column
-CompleteObject Condition Conflict ControllerContext ControllerOptions Counter DONE
-Definition DependsOn Descriptor Done Finalizer For Gauge Handler Handles Histogram Index
-Lister Maps Meta NORMAL NotFound ObjectMeta Outcome OwnerReference Owns Projection
-RECORD_EVENTS Reads Reconciler Requeue Resource Scale SyncError WARNING allow apps_v1
-autoscaling_v2 batch_v1 core_v1 is_deleting key_of labels_of networking_v1 option
-owned_by policy_v1 rbac_v1 run set_condition
+APIError APIStruct AdmissionRequest AlreadyExists BY_NAMESPACE Client CollectorRegistry
+Column CompleteObject Condition Conflict ControllerContext ControllerOptions Counter
+DONE Definition DependsOn Descriptor Done FieldError Finalizer For Gauge Handler Handles
+Histogram Index Lister Maps Meta Mutates NORMAL NotFound ObjectMeta Outcome
+OwnerReference Owns Projection RECORD_EVENTS Reads Reconciler Refused Requeue Resource
+Scale Spoke SyncError Validates WARNING allow apps_v1 autoscaling_v2 batch_v1 core_v1
+is_deleting key_of labels_of networking_v1 option owned_by policy_v1 rbac_v1 run
+set_condition
 """
 NAMES_OF_TESTING = """
 ClusterError ClusterSettings DevelopmentCluster Fault Faults RecordedRequest Requests
@@ -63,7 +64,8 @@ def test_a_name_loads_only_what_it_needs(code: str, absent: str) -> None:
 
 WRONG = """
 from controller_manager.sdk import DONE, For, Lister, Outcome, Owns, Reconciler
-from controller_manager.sdk import apps_v1, core_v1, nothing
+from controller_manager.sdk import AdmissionRequest, Definition, Mutates, Spoke
+from controller_manager.sdk import Validates, apps_v1, core_v1, nothing
 
 
 class Wrong(Reconciler[core_v1.Namespace]):
@@ -73,11 +75,23 @@ class Wrong(Reconciler[core_v1.Namespace]):
         pods: Lister[core_v1.Pod] = self.lister(apps_v1.DEPLOYMENTS)
         pods.get("default", "web")
         return self.objects.get("", namespace.spec.no_such_field) or DONE
+
+
+def check(request: AdmissionRequest[core_v1.Namespace]) -> None: ...
+def same(old: core_v1.ConfigMap) -> core_v1.ConfigMap:
+    return old
+
+
+Validates(core_v1.PODS, check)
+Validates(core_v1.NAMESPACES, check, settings={"failurePolicy": "Perhaps"})
+Mutates(core_v1.NAMESPACES, check)
+Spoke(core_v1.NAMESPACES, same, same)
+Definition(core_v1.NAMESPACES, versions=(Spoke(core_v1.CONFIG_MAPS, same, same),))
 """
 
 
 @pytest.mark.slow
-def test_mypy_finds_a_wrong_lister_a_wrong_field_and_a_wrong_name(
+def test_mypy_finds_a_wrong_lister_a_wrong_name_and_a_wrong_function(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "wrong.py").write_text(WRONG)
@@ -94,3 +108,8 @@ def test_mypy_finds_a_wrong_lister_a_wrong_field_and_a_wrong_name(
     assert '"Resource[Deployment]"; expected "Resource[Pod]"' in lines
     assert 'has no attribute "no_such_field"' in lines
     assert 'got "Namespace | Done"' in lines, lines
+    assert 'expected "Callable[[AdmissionRequest[Pod]], ' in lines
+    assert 'TypedDict item "failurePolicy" has type "Literal[\'Fail\',' in lines
+    assert "Callable[[AdmissionRequest[Namespace]], Awaitable[Namespace] | " in lines
+    assert 'Argument 3 to "Spoke" has incompatible type' in lines
+    assert 'Cannot infer value of type parameter "HubT" of "Definition"' in lines

@@ -1,6 +1,12 @@
-"""admissionregistration.k8s.io/v1: the fields of policies that controllers read."""
+"""admissionregistration.k8s.io/v1: webhooks; the fields of policies that are read."""
 
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection, Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    PartialMetadata,
+    PartialObject,
+    Projection,
+    Resource,
+)
 
 
 class PolicyMeta(PartialMetadata, frozen=True):
@@ -73,5 +79,23 @@ VALIDATING_ADMISSION_POLICIES: Resource[ValidatingAdmissionPolicy] = Resource(
     "validatingadmissionpolicies",
     "ValidatingAdmissionPolicy",
     ValidatingAdmissionPolicy,
+    namespaced=False,
+)
+
+VALIDATING_WEBHOOK_CONFIGURATIONS: Resource[PartialObject] = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    PartialObject,
+    namespaced=False,
+)
+
+MUTATING_WEBHOOK_CONFIGURATIONS: Resource[PartialObject] = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    PartialObject,
     namespaced=False,
 )

@@ -1,16 +1,19 @@
 """The definition of a custom resource, declared beside its class."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import AnyResource, CompleteObject
+from controller_manager.api.meta import AnyResource, CompleteObject, Resource
 
 from .schema import DefinitionError, schema_of
+
+HubT = TypeVar("HubT", bound=CompleteObject)
+SpokeT = TypeVar("SpokeT", bound=CompleteObject)
 
 _STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\[[^\[\]]*\]")
 """One step of a JSON path: a field, or an item."""
@@ -49,7 +52,34 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Spoke(Generic[SpokeT, HubT]):
+    """A version whose objects a webhook converts, from and to the stored version.
+
+    The operator serves the webhook. The functions return new objects; the metadata may
+    be left out, and then stays as it is. An exception is an error of that object alone,
+    and its text is what the user reads.
+
+    >>> class OldWebsite(CompleteObject, frozen=True):
+    ...     image: str = ""
+    >>> OLD = Resource("example.com", "v1beta1", "websites", "Website", OldWebsite)
+    >>> def to_hub(old: OldWebsite) -> Website:
+    ...     return Website(spec=WebsiteSpec(image=old.image))
+    >>> def from_hub(website: Website) -> OldWebsite:
+    ...     return OldWebsite(image=website.spec.image)
+    >>> DEFINITION = Definition(WEBSITES, versions=(Spoke(OLD, to_hub, from_hub),))
+    >>> DEFINITION.manifest()["spec"]["conversion"]["strategy"]
+    'Webhook'
+
+    Upstream: Hub and Convertible of controller-runtime's pkg/conversion.
+    """
+
+    resource: Resource[SpokeT]
+    to_hub: Callable[[SpokeT], HubT]
+    from_hub: Callable[[HubT], SpokeT]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Generic[HubT]):
     """What the API server must know of a custom resource: a CustomResourceDefinition.
 
     The schema is made from the annotations of the class. Fields without a default are
@@ -57,9 +87,10 @@ class Definition:
     `Meta` hold; docstrings are descriptions. A class with a `status` has the
     subresource.
 
-    - `resource`: the version in which objects are stored.
-    - `versions`: other versions that are served, each with a class of its own. Objects
-      are not converted: fields of the same name have the same meaning.
+    - `resource`: the version in which objects are stored, which is the hub.
+    - `versions`: other versions that are served, each with a class of its own. A
+      `Spoke` has functions that convert; objects of a resource are not converted:
+      fields of the same name have the same meaning.
     - `scale`: the fields of the scale subresource, if there is one.
 
     >>> DEFINITION = Definition(
@@ -70,17 +101,35 @@ class Definition:
     ('websites.example.com', ['ws'])
     """
 
-    resource: AnyResource
+    resource: Resource[HubT]
     columns: tuple[Column, ...] = ()
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     scale: Scale | None = None
-    versions: tuple[AnyResource, ...] = ()
+    versions: tuple[AnyResource | Spoke[Any, HubT], ...] = ()
 
-    def manifest(self) -> JSON:
+    @property
+    def is_converted(self) -> bool:
+        """True if a webhook converts objects."""
+        return any(isinstance(each, Spoke) for each in self.versions)
+
+    def resources(self) -> Iterator[AnyResource]:
+        """Yield all versions; the stored one comes first."""
+        yield self.resource
+        for each in self.versions:
+            yield each.resource if isinstance(each, Spoke) else each
+
+    def conversion(self, client_config: JSON) -> JSON:
+        """Return the part that says where the webhook is that converts objects."""
+        webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client_config}
+        return {"strategy": "Webhook", "webhook": webhook}
+
+    def manifest(self, service: str = "webhooks", namespace: str = "default") -> JSON:
         """Return the CustomResourceDefinition.
 
-        Raises DefinitionError if a class has no schema, or no field of a path.
+        The service is that of a webhook that converts objects; once the operator runs,
+        it writes where it really is. Raises DefinitionError if a class has no schema,
+        or no field of a path.
         """
         resource = self.resource
         names = {
@@ -90,7 +139,7 @@ class Definition:
             "shortNames": self.short_names,
             "categories": self.categories,
         }
-        manifest = {
+        manifest: JSON = {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": resource.group_resource},
@@ -101,13 +150,16 @@ class Definition:
                 "versions": list(self._versions()),
             },
         }
+        if self.is_converted:
+            place = {"service": {"namespace": namespace, "name": service}}
+            manifest["spec"]["conversion"] = self.conversion(place)
         # No part occurs twice as one object: YAML would write the second as an alias.
         written: JSON = msgspec.json.decode(msgspec.json.encode(manifest))
         return written
 
     def _versions(self) -> Iterator[JSON]:
         seen = set()
-        for each in (self.resource, *self.versions):
+        for each in self.resources():
             same = (each.group_resource, each.kind, each.namespaced)
             stored = self.resource
             if same != (stored.group_resource, stored.kind, stored.namespaced):

@@ -62,6 +62,23 @@ def schema_of(cls: type) -> JSON:
     return schema
 
 
+def with_defaults(value: Any, schema: JSON) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON with the defaults of a schema for the fields that are absent."""
+    if isinstance(value, list):
+        return [with_defaults(each, schema.get("items", {})) for each in value]
+    if not isinstance(value, dict):
+        return value
+    fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+    filled = {
+        name: with_defaults(each, fields.get(name, others or {}))
+        for name, each in value.items()
+    }
+    missing = fields.keys() - filled.keys()
+    return filled | {
+        name: fields[name]["default"] for name in missing if "default" in fields[name]
+    }
+
+
 def _schema(info: inspect.Type, where: str, above: tuple[type, ...]) -> JSON:
     """Return the schema of a type; `above` are the classes that it is inside of."""
     match info:

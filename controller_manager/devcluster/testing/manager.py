@@ -1,6 +1,7 @@
 """A manager of your controllers, on a cluster in memory and on virtual time."""
 
 import asyncio
+import itertools
 import random
 import re
 from collections import Counter
@@ -9,10 +10,12 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.apiextensions.definition import Definition
+from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
 from controller_manager.client.builder import Connections
 from controller_manager.client.identity.service_accounts import NAMESPACE
 from controller_manager.client.rest.client import Client
@@ -36,13 +39,17 @@ from controller_manager.devcluster.manifests import (
     apply_manifests,
     read_manifests,
 )
+from controller_manager.devcluster.webhook import SERVED_HERE
 from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.reconciler import with_watched
 from controller_manager.runtime.registry import Registry, RegistryError
+from controller_manager.webhooks.registration import Registration
+from controller_manager.webhooks.reviews import Reviews
 
 from . import ClusterError
 from .faults import Faults, thawed
@@ -58,6 +65,9 @@ _PATIENCE: Final = 60
 
 _MOST_WRITES: Final = 100
 """The most equal writes of a controller at one moment of the clock."""
+
+_NUMBERS: Final = itertools.count(1)
+"""Each manager has a host of its own for its webhooks."""
 
 _REFUSAL: Final = re.compile(
     r'User ".*" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'
@@ -100,6 +110,11 @@ class VirtualManager:
             },
         )
         """A client of the administrator, for the test; it reaches other clusters."""
+        self._host = f"webhooks-{next(_NUMBERS)}.in-memory"
+        url = f"https://{self._host}"
+        self._registration = Registration(self._build, NAMESPACE, url)
+        defects = Defects(make_logger(verbosity=_VERBOSITY, stream=self._log))
+        self._reviews = Reviews(self._build, self._client_of, defects)
         self._stack = ExitStack()
         self._running: ControllerManager | None = None
         self._task: asyncio.Task[None] | None = None
@@ -129,12 +144,27 @@ class VirtualManager:
             await apply_manifests(where.admin, manifests, lambda _: None)
         except ManifestError as error:
             raise ClusterError(str(error)) from None
+        if self._running is not None:
+            await self._register()
+
+    async def define(self, *definitions: Definition[Any]) -> None:
+        """Create custom resource definitions that are declared beside their classes."""
+        for each in definitions:
+            await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, each.manifest())
+
+    async def _register(self) -> None:
+        """Tell the API server of the webhooks; raises ClusterError if it refuses."""
+        found = await self._registration.read(self.client)
+        problems = await self._registration.write(self.client, found, b"")
+        if problems:
+            raise ClusterError("; ".join(problems))
 
     async def start(self, *flags: str) -> None:
         """Start the controllers with flags, such as ``--example=1``.
 
         Their caches are synced once this returns, unless faults prevent that for a
-        minute of the clock. Raises ClusterError for a wrong flag.
+        minute of the clock, and the API server calls their webhooks. Raises
+        ClusterError for a wrong flag.
         """
         if self._running is not None:
             msg = "the manager runs already; stop it before it is started again"
@@ -142,6 +172,8 @@ class VirtualManager:
         pairs = (each.removeprefix("--").partition("=") for each in flags)
         more = {name: value or "true" for name, _, value in pairs}
         given = {"use-service-account-credentials": "false", **more}
+        if self._build.has_webhooks:
+            given["webhook-port"] = "0"  # they are called without the network
         try:
             config = embedded_config(self._build, 0, _VERBOSITY, (), given)
         except OptionsError as error:
@@ -157,6 +189,9 @@ class VirtualManager:
             registry=self._metrics,
         )
         self._stack.enter_context(thawed())
+        SERVED_HERE[self._host] = self._reviews.answer
+        self._stack.callback(SERVED_HERE.pop, self._host)
+        await self._register()
         self._stopping.clear()
         self._task = asyncio.create_task(manager.run(self._stopping))
         starting = asyncio.create_task(manager.started.wait())
@@ -234,6 +269,10 @@ class VirtualManager:
             each.refused.clear()
         if refused:
             raise AssertionError("; ".join(refused))
+
+    def _client_of(self, descriptor: Descriptor) -> Client:
+        transport = self._own.of_controllers[descriptor.name]
+        return Client(transport, self.clock, field_manager=descriptor.name)
 
     @property
     def writes(self) -> list[str]:
