@@ -152,7 +152,6 @@ class Cluster:
             self.add_namespace(name)
 
     def add_namespace(self, name: str) -> None:
-        """Create a namespace."""
         kind = self.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         self.server.objects.create(kind, "", {"metadata": {"name": name}})

@@ -170,7 +170,6 @@ async def _whole_microseconds() -> None:
 async def _no_leaked_tasks(
     request: pytest.FixtureRequest,
 ) -> AsyncGenerator[None, None]:
-    """Fail a test that does not end its tasks."""
     before = asyncio.all_tasks()
     yield
     for _ in range(3):

@@ -37,7 +37,6 @@ def install(
 
 
 def environment(*directories: Path) -> dict[str, str]:
-    """Return an environment whose PYTHONPATH also has these directories."""
     path = os.pathsep.join(map(str, (ROOT, *directories)))
     return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
 

@@ -65,7 +65,6 @@ class DurationRecorder:
 
 
 def read_record() -> dict[str, float]:
-    """Return the recorded CPU seconds of each test file."""
     if not RECORD.exists():
         return {}
     recorded: dict[str, float] = json.loads(RECORD.read_text())

@@ -20,7 +20,6 @@ def report(path: str, when: Any, seconds: float) -> pytest.TestReport:
 
 
 def test_the_cost_of_a_file_is_the_sum_of_its_tests() -> None:
-    """Each test is counted once, by its last report."""
     recorder = DurationRecorder()
     for path, when, seconds in (
         ("tests/a.py", "call", 7.0),

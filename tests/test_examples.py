@@ -21,7 +21,6 @@ from tests.ports import free_port
 
 @pytest.mark.slow
 def test_the_tests_of_the_example_pass() -> None:
-    """As the author of a controller runs them."""
     arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
@@ -37,7 +36,6 @@ def test_the_tests_of_the_example_pass() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda path: path.name)
 def test_the_tests_of_an_operator_pass(operator: Path) -> None:
-    """As its author runs them, on the cluster of the pytest plugin."""
     arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
@@ -71,7 +69,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_flag_of_an_installed_example_is_in_the_help(installed: Path) -> None:
-    """In a section of its own, which other builds do not have."""
     without = run_program("--help")
     shown = run_program("--help", directories=(installed,))
     indent = " " * 16

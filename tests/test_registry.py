@@ -89,7 +89,6 @@ def test_the_controllers_of_this_tree_are_all_upstreams() -> None:
     ids=["name", "alias"],
 )
 def test_two_controllers_of_one_name_are_refused(theirs: Descriptor) -> None:
-    """The message names both packages."""
     with pytest.raises(RegistryError) as caught:
         Registry((MINE, theirs))
     assert str(caught.value) == (
@@ -99,7 +98,6 @@ def test_two_controllers_of_one_name_are_refused(theirs: Descriptor) -> None:
 
 
 def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
-    """Two equal declarations are one gate."""
     gate = Gate("SomeFeature")
     one, other = replace(MINE, gates=(gate,)), replace(MINE, name="z", gates=(gate,))
     assert Registry((one, other)).gates.count(gate) == 1
@@ -117,7 +115,6 @@ def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
 async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     cluster: Cluster, name: str
 ) -> None:
-    """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
     descriptor = registry()[name]
     every = (*descriptor.gates, *descriptor.requires_gates)
@@ -173,12 +170,10 @@ def _has_suffix(family: Metric) -> bool:
 def test_a_selection_enables_by_name_alias_and_star(
     selection: list[str], names: list[str]
 ) -> None:
-    """The first entry about a controller counts."""
     assert [each.name for each in registry().select(selection)] == sorted(names)
 
 
 def test_a_controller_that_is_off_by_default_runs_only_if_it_is_named() -> None:
-    """By name or alias; ``*`` does not enable it."""
     off = replace(MINE, aliases=("mine",), disabled_by_default=True)
     on = replace(MINE, name="z")
     build = Registry((off, on))
@@ -199,7 +194,6 @@ def test_every_controller_of_upstream_is_in_this_build() -> None:
 
 
 def test_an_unknown_name_is_a_problem_also_if_it_is_disabled() -> None:
-    """The nearest name is suggested."""
     build = Registry((MINE,))
     problems, warnings = build.check_selection(
         ["-nope", "-mine-controller", "mine-contoller", "*"]

@@ -48,7 +48,6 @@ def test_no_message_names_a_file_that_an_installation_lacks() -> None:
 
 
 def _texts(module: ast.Module) -> list[str]:
-    """Return the texts of a module that are no docstrings."""
     nodes = list(ast.walk(module))
     docstrings = {each.value for each in nodes if isinstance(each, ast.Expr)}
     return [
@@ -61,7 +60,6 @@ def _texts(module: ast.Module) -> list[str]:
 
 
 def test_no_test_depends_on_the_date() -> None:
-    """The same commit gives the same result on every day."""
     clocks = re.compile(r"datetime\.now\(|date\.today\(|toordinal\(|time\.time\(\)")
     found = {
         str(path.relative_to(ROOT))

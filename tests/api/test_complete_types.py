@@ -236,7 +236,6 @@ def test_every_complete_type_has_a_model_to_be_compared_with() -> None:
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_complete_type_has_every_field_of_its_model(name: str) -> None:
-    """Recursively, of the same types, and no other."""
     assert struct_differences(COMPLETE[name], MODELS[name]) == []
 
 
@@ -330,7 +329,6 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 
 def objects(model: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for objects of a model, each field there or not."""
     optional = {
         name: values(kind)
         for name, kind in wire_fields(model).items()
@@ -362,7 +360,6 @@ def is_zero(value: Any) -> bool:
 @pytest.mark.parametrize("name", sorted(MODELS))
 @given(data=st.data())
 def test_decoding_and_encoding_loses_nothing(name: str, data: st.DataObject) -> None:
-    """With all fields of an object, and with any values."""
     model = MODELS[name]
     wire = data.draw(objects(model))
     decoded = msgspec.json.decode(msgspec.json.encode(wire), type=COMPLETE[name])

@@ -45,7 +45,6 @@ def test_a_condition_without_a_time_gets_one() -> None:
 
 
 def test_conditions_of_all_forms_are_found_by_their_type() -> None:
-    """Pods have conditions with fields of their own."""
     ready = PodCondition(type="Ready", status="True")
     other = PodCondition(type="Initialized", status="False")
     assert find_condition((other, ready), "Ready") is ready

@@ -187,7 +187,6 @@ def _decimal(number: Fraction) -> str:
 def test_every_way_to_write_an_amount_is_the_same_template(
     pair: tuple[str, str],
 ) -> None:
-    """No way to write a quantity starts a rollout."""
     one, other = pair
     assert parse_quantity(one) == parse_quantity(other)
     assert canonical_amount(one) == canonical_amount(other)

@@ -57,7 +57,6 @@ _NOTHING = _Whole(_Part())
     ],
 )
 def test_null_is_the_zero_value(text: str, expected: _Whole) -> None:
-    """In fields, in lists and in maps, at any depth."""
     found = _decoded(text)
     assert msgspec.structs.replace(found, kept=expected.kept) == expected
 

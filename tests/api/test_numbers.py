@@ -21,7 +21,6 @@ from controller_manager.api.scalars import parse_int
     ],
 )
 def test_a_number_is_read_in_every_form_that_go_takes(text: str, number: int) -> None:
-    """With a sign, and with zeros in front of it (strconv.ParseInt, base 10)."""
     assert parse_int(text, 32) == parse_int(text, 64) == number
 
 

@@ -62,7 +62,6 @@ REPLICA_SET: dict[str, Any] = {
 
 
 def test_a_replica_set_survives_decoding_and_encoding() -> None:
-    """Also a zero that means something, and fields that do not exist yet."""
     decoded = msgspec.json.decode(msgspec.json.encode(REPLICA_SET), type=ReplicaSet)
     assert msgspec.json.decode(msgspec.json.encode(decoded)) == REPLICA_SET
 
@@ -94,7 +93,6 @@ def test_an_object_in_the_cache_cannot_be_changed() -> None:
 
 
 def test_keys_join_and_split() -> None:
-    """Namespaced and cluster-scoped."""
     assert key_of(Pod()) == ""
     assert split_key("ns/name") == ("ns", "name")
     assert split_key("name") == ("", "name")
@@ -136,13 +134,11 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
 def test_a_percentage_is_rounded_as_asked(
     value: int | str, total: int, up: int, down: int
 ) -> None:
-    """Surge goes up, unavailability down."""
     assert scaled_value(value, total, round_up=True) == up
     assert scaled_value(value, total, round_up=False) == down
 
 
 def test_a_string_that_is_not_a_percentage_is_refused() -> None:
-    """The message shows the value."""
     with pytest.raises(IntOrStringError, match="'a lot'"):
         scaled_value("a lot", 1, round_up=True)
 
@@ -188,7 +184,6 @@ def test_a_pod_that_does_not_say_since_when_it_is_ready_is_never_available() -> 
     ],
 )
 def test_only_active_pods_count(phase: str, deleting: bool, active: bool) -> None:
-    """Failed, succeeded and terminating ones do not."""
     metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}
     subject = msgspec.convert({"metadata": metadata, "status": {"phase": phase}}, Pod)
     assert is_active(subject) is active

@@ -42,7 +42,6 @@ def test_what_somebody_has_chosen_stays() -> None:
 
 
 def test_a_container_gets_its_defaults() -> None:
-    """With its ports, variables, probes and hooks."""
     container: JSON = {
         "name": "c",
         "image": "app:v1",
@@ -80,7 +79,6 @@ def test_a_container_gets_its_defaults() -> None:
 
 
 def test_a_key_of_a_file_must_be_there_unless_the_user_says_otherwise() -> None:
-    """In each kind of container."""
     wanted = {"path": "env", "volumeName": "v", "key": "k"}
 
     def variables(**more: Any) -> JSON:
@@ -118,7 +116,6 @@ DIGEST: Final = "0123456789abcdef" * 4
     ],
 )
 def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) -> None:
-    """Of containers and of volumes."""
     made = filled(
         containers=[{"name": "c", "image": image}],
         volumes=[{"name": "v", "image": {"reference": image}}],

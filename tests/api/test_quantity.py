@@ -63,7 +63,6 @@ _NUMBER = "unable to parse numeric part of quantity"
 def test_a_quantity_is_exact_and_is_printed_in_canonical_form(
     text: str, printed: str, form: Format, value: int, milli_value: int
 ) -> None:
-    """Value and MilliValue round away from zero."""
     found = parse_quantity(text)
     assert (str(found), found.format, found.value, found.milli_value) == (
         printed,
@@ -128,7 +127,6 @@ def test_the_smallest_are_rounded_up_and_the_largest_binary_ones_are_capped(
     ],
 )
 def test_a_text_that_is_no_quantity_is_refused(text: str, message: str) -> None:
-    """With the API server's message."""
     with pytest.raises(QuantityError) as refusal:
         parse_quantity(text)
     assert str(refusal.value) == message
@@ -166,7 +164,6 @@ def test_a_sum_above_all_suffixes_loses_nothing() -> None:
 
 
 def test_quantities_are_compared_by_their_amount_alone() -> None:
-    """1Ki equals 1024, and both have the same hash."""
     assert parse_quantity("1Ki") == parse_quantity("1024")
     assert not parse_quantity("1Ki") != parse_quantity("1024")  # noqa: SIM202
     assert len({parse_quantity("1Ki"), parse_quantity("1024")}) == 1
@@ -210,7 +207,6 @@ def test_a_printed_quantity_is_parsed_again_to_the_same_amount(
 def test_computing_is_exact(
     first: int, second: int, form: Format, other: Format
 ) -> None:
-    """Subtracting an added amount gives the first amount."""
     left, right = Quantity(first, form), Quantity(second, other)
     assert (left + right - right) == left
     assert (left + right).format is (form if first else other)
@@ -225,7 +221,6 @@ def test_computing_is_exact(
 def test_a_decimal_text_is_its_amount_rounded_up_to_billionths(
     number: int, fraction: int, suffix: str
 ) -> None:
-    """Computed a second time, with fractions."""
     scales = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12}
     scales |= {"P": 15, "E": 18, "e-3": -3, "E+5": 5}
     exact = Fraction(f"{number}.{fraction:04d}") * Fraction(10) ** (9 + scales[suffix])

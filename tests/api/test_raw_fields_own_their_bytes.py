@@ -69,7 +69,6 @@ def _name(given: object) -> str:
 
 
 def test_there_are_types_that_keep_bytes() -> None:
-    """Those that were found last are among them; metadata alone has none."""
     kinds = {each.kind for each, _ in WITH_BYTES}
     assert {"CronJob", "PodGroup", "StorageVersion", "Deployment", "Pod"} <= kinds
     assert "Node" not in kinds
@@ -77,7 +76,6 @@ def test_there_are_types_that_keep_bytes() -> None:
 
 @pytest.mark.parametrize(("resource", "body"), WITH_BYTES, ids=_name)
 def test_the_message_is_released(resource: Resource[Any], body: Any) -> None:
-    """All bytes that the object keeps are its own."""
     decoder = msgspec.json.Decoder(resource.type)
     message = msgspec.json.encode(body)
     before = sys.getrefcount(message)

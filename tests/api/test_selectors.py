@@ -69,7 +69,6 @@ REQUIREMENT = "unable to parse requirement: "
     ],
 )
 def test_a_malformed_query_is_refused_with_the_culprit(text: str, message: str) -> None:
-    """The message has the unexpected text and its place."""
     with pytest.raises(SelectorError) as caught:
         parse_selector(text)
     assert str(caught.value) == message
@@ -87,14 +86,12 @@ def test_a_malformed_query_is_refused_with_the_culprit(text: str, message: str) 
 def test_an_expression_selects_by_its_operator(
     operator: str, values: tuple[str, ...], matches: bool
 ) -> None:
-    """The typed form knows four operators."""
     expression = LabelSelectorRequirement(key="app", operator=operator, values=values)
     selector = LabelSelector(match_expressions=(expression,))
     assert compile_selector(selector).matches(LABELS) is matches
 
 
 def test_an_absent_selector_selects_nothing_and_an_empty_one_everything() -> None:
-    """The difference keeps a replica set without a selector from owning all pods."""
     assert not compile_selector(None).matches({})
     assert compile_selector(LabelSelector()).matches({})
     assert compile_selector(LabelSelector()).is_empty
@@ -150,7 +147,6 @@ label_sets = st.dictionaries(names, names, max_size=3)
 def test_a_formatted_selector_parses_to_the_same_meaning(
     labels: dict[str, str], wanted: dict[str, str]
 ) -> None:
-    """Formatting and parsing are inverse, as far as matching shows."""
     typed = compile_selector(LabelSelector(match_labels=wanted))
     parsed = parse_selector(format_selector(LabelSelector(match_labels=wanted)))
     assert typed.matches(labels) == parsed.matches(labels)
@@ -197,6 +193,5 @@ def test_in_and_not_in_are_opposites(
     ],
 )
 def test_a_selector_reads_as_go_prints_it(selector: JSON | None, text: str) -> None:
-    """Events about unmanaged pods and names of metrics have it."""
     found = selector and msgspec.convert(selector, LabelSelector)
     assert as_go_prints(found or None) == text

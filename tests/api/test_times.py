@@ -115,7 +115,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "instant"), ACCEPTED)
 def test_a_text_that_go_takes_states_its_time(text: str, instant: datetime) -> None:
-    """In UTC, with any offset in the text."""
     assert parse_rfc3339(text) == instant
     assert parse_rfc3339(text).tzinfo is UTC
 
@@ -130,7 +129,6 @@ def test_a_time_beyond_what_python_holds_is_the_nearest(
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_text_that_go_refuses_is_no_time(text: str) -> None:
-    """The message shows the text."""
     with pytest.raises(ValueError, match="is no time of RFC 3339") as caught:
         parse_rfc3339(text)
     assert repr(text) in str(caught.value)
@@ -220,7 +218,6 @@ def test_a_sum_that_python_cannot_hold_is_the_nearest_time(
 
 
 def test_times_are_written_as_the_api_does() -> None:
-    """To the second, or to the microsecond."""
     instant = _at(2026, 1, 2, 3, 4, 5, 678_901)
     assert format_time(instant) == "2026-01-02T03:04:05Z"
     assert format_micro_time(instant) == "2026-01-02T03:04:05.678901Z"

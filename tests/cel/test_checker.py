@@ -77,7 +77,6 @@ RIGHT = (
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_a_right_expression_has_no_problem(text: str) -> None:
-    """Also if little is known of its parts."""
     assert check(parse(text), NAMES).problems == ()
 
 

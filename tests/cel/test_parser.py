@@ -77,7 +77,6 @@ def shape(node: Node) -> str:
     ],
 )
 def test_operators_bind_as_in_cel(text: str, expected: str) -> None:
-    """From the left, and by their strength."""
     assert shape(parse(text)) == expected
 
 
@@ -98,7 +97,6 @@ def test_operators_bind_as_in_cel(text: str, expected: str) -> None:
     ],
 )
 def test_literals_have_types(text: str, type_: str) -> None:
-    """In all their forms."""
     assert parse(text) == Literal(0, type_)
 
 
@@ -163,7 +161,6 @@ def test_literals_have_types(text: str, type_: str) -> None:
 def test_an_invalid_expression_has_the_errors_of_cel_go(
     text: str, problem: str
 ) -> None:
-    """All of the lexer, and the first of the parser."""
     with pytest.raises(SyntaxProblem) as raised:
         parse(text)
     assert str(raised.value) == f"ERROR: <input>:{problem}"

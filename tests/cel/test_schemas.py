@@ -35,12 +35,10 @@ def schemas(root: JSON, **definitions: JSON) -> Schemas:
 
 
 def widget(root: JSON, **definitions: JSON) -> Type | None:
-    """Return the type of that kind."""
     return schemas(root, **definitions).type_of("example.com", "v1", "Widget")
 
 
 def field(schema: JSON, **definitions: JSON) -> Type | None:
-    """Return the type of a field with a schema."""
     root = {"type": "object", "properties": {"f": schema}}
     found = widget(root, **definitions)
     assert isinstance(found, Object)
@@ -84,7 +82,6 @@ FIELDS: list[tuple[JSON, Type]] = [
 
 @pytest.mark.parametrize(("schema", "expected"), FIELDS)
 def test_a_schema_has_a_type(schema: JSON, expected: Type) -> None:
-    """Or none that is known."""
     assert field(schema, text=STRING_SCHEMA) == expected
 
 

@@ -78,12 +78,10 @@ def bare(config: Config) -> Config:
 
 
 def test_without_flags_the_config_has_the_defaults() -> None:
-    """The defaults of flags and of the config classes are equal."""
     assert bare(config_of({})) == Config()
 
 
 def test_flags_become_one_frozen_config() -> None:
-    """Every flag sets its field; all other fields have defaults."""
     config = config_of(
         {
             "kubeconfig": ["k"],
@@ -157,7 +155,6 @@ def test_flags_become_one_frozen_config() -> None:
 
 
 def test_every_flag_of_upstream_is_there() -> None:
-    """With its section, type and default; other flags are this program's own."""
     recorded = {
         entry["flag"]: (section, entry["type"], entry.get("default"))
         for section, entries in json.loads((DATA / "flags.json").read_text()).items()
@@ -367,12 +364,10 @@ def test_all_problems_are_reported_at_once() -> None:
 def test_an_invalid_value_is_named_with_its_flag(
     given: Mapping[str, Sequence[str]], problem: str
 ) -> None:
-    """Alone, or with the flag that it contradicts."""
     assert refused(given) == (problem,)
 
 
 def test_the_nearest_names_are_suggested() -> None:
-    """For flags and commands."""
     assert problems("--kube-api-qp=1")[0] == (
         "unknown flag: --kube-api-qp; did you mean --kube-api-qps or --kube-api-burst "
         "or --controller-kube-api-qps?"
@@ -393,7 +388,6 @@ def test_the_nearest_names_are_suggested() -> None:
     ],
 )
 def test_switches_take_three_forms(arguments: list[str], leader_elect: bool) -> None:
-    """And underscores are dashes; the last value counts."""
     ctx = make_command().make_context("test", ["--help"], resilient_parsing=True)
     texts = normalised(ctx, arguments)
     assert parse_bool(texts[-1].partition("=")[2]) is leader_elect
@@ -430,7 +424,6 @@ def test_a_malformed_duration_is_refused(text: str) -> None:
 
 
 def test_help_comes_in_sections() -> None:
-    """As Cobra prints it: every flag, its type and its default."""
     text = run("--help").output
     sections = (
         "Generic flags:",
@@ -470,7 +463,6 @@ def test_help_begins_with_what_people_need() -> None:
 
 
 def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
-    """The same flags, sections and types, and no flag of the daemon alone."""
     main, config = run("--help").output, run("config", "--help").output
     assert config.startswith("Print the effective configuration")
     assert "\nUsage:\n  controller-manager config [flags]\n\n" in config
@@ -496,7 +488,6 @@ def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
     ],
 )
 def test_help_about_a_command_is_its_help(command: str) -> None:
-    """As Cobra's help command."""
     result = run("help", command)
     assert (result.exit_code, result.output) == (0, run(command, "--help").output)
 
@@ -511,7 +502,6 @@ def test_help_alone_is_the_main_help() -> None:
 
 
 def test_help_for_an_unknown_command_is_one_line() -> None:
-    """With the nearest command."""
     assert problems("help", "devclutser") == [
         (
             'help: unknown command "devclutser" for "controller-manager"; did you '
@@ -543,7 +533,6 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
 
 
 def test_a_value_that_looks_like_a_subcommand_stays_a_value() -> None:
-    """--controllers demo is a value, demo alone is a command."""
     arguments = ["--controllers", "demo", "-v", "2", "demo", "-v"]
     assert split(arguments, "demo".__eq__, registry()) == (
         ["--controllers", "demo", "-v", "2"],
@@ -552,7 +541,6 @@ def test_a_value_that_looks_like_a_subcommand_stays_a_value() -> None:
 
 
 def test_a_kubeconfig_that_is_missing_is_one_line() -> None:
-    """Exit code 1, no traceback; for each of the three."""
     assert problems("--kubeconfig=/nowhere/k") == [
         "kubeconfig /nowhere/k: No such file or directory"
     ]
@@ -676,7 +664,6 @@ def test_controllers_that_send_many_requests_have_a_higher_limit() -> None:
 
 @pytest.mark.parametrize(("verbosity", "logged"), [(0, False), (1, True)])
 def test_flags_are_logged_at_verbosity_1(verbosity: int, *, logged: bool) -> None:
-    """Each in a line of its own, in the order of their names."""
     log = io.StringIO()
     logger = make_logger(output="json", verbosity=verbosity, stream=log)
     log_flags(config_of({"v": ["7"]}), logger)
@@ -702,7 +689,6 @@ def test_flags_are_logged_at_verbosity_1(verbosity: int, *, logged: bool) -> Non
 def test_a_rate_limit_of_zero_is_client_gos_default(
     given: Mapping[str, Sequence[str]], plain: RateLimit, namespaces: RateLimit
 ) -> None:
-    """Factors do not multiply it; a negative rate means no limit."""
     client = config_of(given).client
     factors = registry()["namespace-controller"]
     assert client.limit_of("ttl-controller") == plain
@@ -730,7 +716,6 @@ def test_the_console_script_ends_with_1_and_no_traceback() -> None:
 
 
 def test_the_tree_has_upstreams_shape() -> None:
-    """Every field of KubeControllerManagerConfiguration, with its default."""
     upstream = json.loads((DATA / "configz-default.json").read_text())
 
     def missing(theirs: object, ours: object, path: str) -> list[str]:
@@ -757,7 +742,6 @@ def write(path: Path, **sections: object) -> str:
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
-    """Each field on its own."""
     file = write(
         tmp_path,
         Generic={
@@ -777,7 +761,6 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
 
 
 def test_what_config_prints_can_be_read_again(tmp_path: Path) -> None:
-    """The effective configuration, as YAML, is a configuration file."""
     printed = run("config", "--kube-api-qps=33", "--v=3", "--leader_elect=false")
     assert printed.exit_code == 0
     file = tmp_path / "effective.yaml"
@@ -791,7 +774,6 @@ def test_what_config_prints_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
-    """Unknown fields with the nearest name, wrong types with the required type."""
     file = write(
         tmp_path,
         Generic={
@@ -834,7 +816,6 @@ def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
-    """And is named by its field."""
     file = write(tmp_path, ReplicaSetController={"ConcurrentRSSyncs": 0})
     assert refused({"config": [file]}) == (
         (
@@ -845,7 +826,6 @@ def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
 
 
 def test_a_value_may_look_like_a_flag() -> None:
-    """Pflag takes the argument after a flag as its value."""
     result = run("config", "--controllers", "-deployment-controller,*", "-v", "3")
     assert result.exit_code == 0
     document = yaml.safe_load(result.output)
@@ -869,7 +849,6 @@ def test_a_value_may_look_like_a_flag() -> None:
     ],
 )
 def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
-    """No traceback for any content."""
     file = tmp_path / "c.yaml"
     file.write_text(
         "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\n"
@@ -897,14 +876,12 @@ def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, problem: str) -
 def test_a_file_that_is_no_configuration_is_named(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    """In one line."""
     file = tmp_path / "c.yaml"
     file.write_text(text)
     assert refused({"config": [str(file)]})[0].startswith(f"--config {file}{problem}")
 
 
 def test_every_path_has_a_default_that_its_type_allows() -> None:
-    """The tree of defaults is itself a configuration file."""
     assert set(as_tree(defaults(registry().flags))) > {
         "Generic",
         "SecureServing",
@@ -952,7 +929,6 @@ def test_a_missing_argument_is_one_line(
     ],
 )
 def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> None:
-    """The shell's script calls the program for each completion."""
     result = subprocess.run(
         [sys.executable, "-m", "controller_manager"],
         env={
@@ -979,7 +955,6 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
 
 
 def test_the_range_of_services_of_a_cluster_is_checked() -> None:
-    """With the flag that it belongs to."""
     assert problems("devcluster", "--port=0", "--service-cluster-ip-range=10.0/8") == [
         (
             '--service-cluster-ip-range 10.0/8: Invalid value: "10.0/8": must be a '
@@ -989,14 +964,12 @@ def test_the_range_of_services_of_a_cluster_is_checked() -> None:
 
 
 def test_a_feature_gate_of_a_cluster_is_checked_before_it_starts() -> None:
-    """With the flag that it belongs to."""
     assert problems("devcluster", "--feature-gates=Nope") == [
         "--feature-gates: invalid argument: 'Nope' is not name=true or name=false"
     ]
 
 
 def test_an_admission_plugin_that_does_not_exist_is_named() -> None:
-    """And one that the development cluster lacks."""
     assert problems("devcluster", "--enable-admission-plugins=Nope") == [
         'devcluster: enable-admission-plugins plugin "Nope" is unknown'
     ]
@@ -1011,7 +984,6 @@ def test_an_admission_plugin_that_does_not_exist_is_named() -> None:
 
 @pytest.mark.parametrize("command", ["devcluster", "demo"])
 def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
-    """Never the other project on PyPI that has the name of this command."""
     code = (
         "import sys; sys.modules['rich'] = None; sys.modules['rich.console'] = None; "
         "from controller_manager.cli import main; main()"

@@ -55,7 +55,6 @@ def test_all_is_well_and_the_exit_code_is_0(flags: list[str]) -> None:
 def test_an_error_is_one_line_and_the_exit_code_is_1(
     flags: list[str], tmp_path: Path
 ) -> None:
-    """As JSON, too; the other checks are not concerned."""
     (tmp_path / "ca.key").unlink()
     result = doctor("-o", "json", *flags)
     document = json.loads(result.output)
@@ -137,7 +136,6 @@ def test_the_help_has_the_own_flags_first() -> None:
 
 
 def static_pod(directory: Path, flags: list[str]) -> Path:
-    """Write the manifest of a static pod that has these flags, and return its path."""
     manifests = directory / "manifests"
     manifests.mkdir()
     path = manifests / "kube-controller-manager.yaml"
@@ -224,7 +222,6 @@ def test_a_bad_manifest_is_one_line_before_anything_is_examined(
 def test_no_manifest_is_written_beside_a_link_to_a_manifest(
     flags: list[str], tmp_path: Path
 ) -> None:
-    """The kubelet follows links in its folder."""
     path = static_pod(tmp_path, flags)
     folder = tmp_path / "kubelet"
     folder.mkdir()

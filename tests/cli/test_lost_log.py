@@ -63,7 +63,6 @@ class Daemon:
         return True
 
     def lose_log(self) -> None:
-        """Be a reader of the log that dies."""
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
@@ -124,7 +123,6 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 def test_a_signal_ends_a_daemon_whose_log_is_not_read(
     daemon: Daemon, number: signal.Signals
 ) -> None:
-    """With exit code 0; every lost line is counted."""
     assert daemon.lost_lines() == 0
     daemon.lose_log()
     daemon.write_lines()
@@ -146,7 +144,6 @@ def test_a_reader_that_does_not_read_stops_neither_the_daemon_nor_its_end(
 
 @pytest.mark.slow
 def test_a_reader_that_reads_again_gets_all_lines(daemon: Daemon) -> None:
-    """Also those that two threads wrote when the process ended."""
     daemon.fill_log()
     daemon.process.send_signal(signal.SIGTERM)
     lines = daemon.read_log()

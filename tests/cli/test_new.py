@@ -42,7 +42,6 @@ def test_the_tests_and_linters_of_a_new_project_pass(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_kind_and_group_are_the_authors(tmp_path: Path) -> None:
-    """No word of a template is left."""
     options = ("--kind=WebShop", "--group=shops.example.org")
     run("controller_manager", "new", "shop", *options, cwd=tmp_path)
     texts = [

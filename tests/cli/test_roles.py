@@ -12,7 +12,6 @@ def run(*arguments: str) -> Result:
 
 
 def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
-    """With the binding to the controller's service account."""
     name = "system:controller:ttl-controller"
     events = {"resources": ["events"], "verbs": ["create", "patch", "update"]}
     assert list(yaml.safe_load_all(run("ttl").output)) == [

@@ -51,7 +51,6 @@ def test_a_running_cluster_is_put_back(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also a data file, from which the next cluster starts."""
     caller, file, data = Caller(cluster.kubeconfig), tmp_path / "it", tmp_path / "data"
     caller.add("ConfigMap", MAPS, "a")
     count = cluster.snapshot().count

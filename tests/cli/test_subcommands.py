@@ -75,7 +75,6 @@ def test_a_subcommand_runs_with_the_registry_of_the_build(package: Path) -> None
 def test_a_subcommand_that_cannot_be_used_is_one_line(
     package: Path, source: str, problem: str
 ) -> None:
-    """The help shows it, too, and all other commands work."""
     install(package, "other", source, GROUP, "command")
     result = run("mine", "--flag", "word")
     assert (result.exit_code, result.output) == (

@@ -40,9 +40,7 @@ class Client(Protocol):
     namespace: str
     """The namespace of all objects that have one."""
 
-    def version(self) -> str:
-        """Return the version of the server."""
-        ...
+    def version(self) -> str: ...
 
     def create(self, obj: JSON) -> JSON:
         """Create an object."""
@@ -58,17 +56,11 @@ class Client(Protocol):
 
     def patch(
         self, kind: Kind, name: str, how: str, patch: Any, subresource: str = ""
-    ) -> JSON:
-        """Patch an object, or a subresource of it."""
-        ...
+    ) -> JSON: ...
 
-    def scale(self, kind: Kind, name: str, replicas: int) -> int:
-        """Set the replicas through the subresource `scale`; return them."""
-        ...
+    def scale(self, kind: Kind, name: str, replicas: int) -> int: ...
 
-    def select(self, kind: Kind, labels: str = "", fields: str = "") -> list[JSON]:
-        """List objects by label and field selector."""
-        ...
+    def select(self, kind: Kind, labels: str = "", fields: str = "") -> list[JSON]: ...
 
     def pages(self, kind: Kind, limit: int) -> list[str]:
         """List objects in pages; return the names in all of them."""
@@ -78,18 +70,12 @@ class Client(Protocol):
         """Return type and name of the next events after a version."""
         ...
 
-    def delete(self, kind: Kind, name: str) -> None:
-        """Delete an object."""
-        ...
+    def delete(self, kind: Kind, name: str) -> None: ...
 
-    def delete_all(self, kind: Kind) -> None:
-        """Delete all objects of the namespace in one request."""
-        ...
+    def delete_all(self, kind: Kind) -> None: ...
 
     def refusal(self, call: Callable[[], Any]) -> tuple[int, str]:
         """Return code and reason of the refusal that a call must get."""
         ...
 
-    def close(self) -> None:
-        """Close all connections."""
-        ...
+    def close(self) -> None: ...

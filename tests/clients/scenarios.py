@@ -152,7 +152,6 @@ def nodes(client: Client) -> list[str]:
 
 @comes_to([{"a": "1"}, {"a": "1"}, [404, "NotFound"]])
 def one_object(client: Client) -> list[Any]:
-    """Create, read and delete an object."""
     made = client.create(config_map(client, "one", data={"a": "1"}))
     read = client.get(CONFIG_MAP, "one")
     client.delete(CONFIG_MAP, "one")
@@ -182,7 +181,6 @@ def refusals(client: Client) -> list[Any]:
 
 @comes_to(["a:2"])
 def merge_patch(client: Client) -> list[str]:
-    """Replace a list by a merge patch."""
     client.create(deployment(client, "merged"))
     containers = [{"name": "a", "image": "a:2"}]
     patch = {"spec": {"template": {"spec": {"containers": containers}}}}
@@ -191,7 +189,6 @@ def merge_patch(client: Client) -> list[str]:
 
 @comes_to(["a:3", "b:1"])
 def json_patch(client: Client) -> list[str]:
-    """Change an item of a list by a JSON patch."""
     client.create(deployment(client, "patched"))
     path = "/spec/template/spec/containers/0/image"
     operation = {"op": "replace", "path": path, "value": "a:3"}
@@ -213,7 +210,6 @@ def strategic_patch(client: Client) -> list[Any]:
 
 @comes_to([{"a": "1"}, {"a": "2"}])
 def apply(client: Client) -> list[Any]:
-    """Create an object by server-side apply, and change it."""
     first = config_map(client, "applied", data={"a": "1"})
     second = config_map(client, "applied", data={"a": "2"})
     made = client.patch(CONFIG_MAP, "applied", APPLY, first)
@@ -245,7 +241,6 @@ def scales(client: Client) -> list[int]:
 
 @comes_to([7, False, 7])
 def status(client: Client) -> list[Any]:
-    """Write the status alone, and by nothing else."""
     obj = deployment(client, "status")
     obj.update(apiVersion="v1", kind="ReplicationController")
     obj["spec"]["selector"] = {"app": "status"}
@@ -263,7 +258,6 @@ def status(client: Client) -> list[Any]:
 
 @comes_to([["s-1"], ["s-2"], ["s-0", "s-2"]])
 def selectors(client: Client) -> list[Any]:
-    """Select by labels and by fields."""
     for number in range(3):
         client.create(config_map(client, f"s-{number}"))
     by_set = client.select(CONFIG_MAP, labels="of in (s-0, s-2)")
@@ -276,7 +270,6 @@ def selectors(client: Client) -> list[Any]:
 
 @comes_to(["p-0", "p-1", "p-2", "p-3", "p-4"])
 def pages(client: Client) -> list[str]:
-    """List in pages."""
     client.delete_all(CONFIG_MAP)
     for number in range(5):
         client.create(config_map(client, f"p-{number}"))
@@ -285,7 +278,6 @@ def pages(client: Client) -> list[str]:
 
 @comes_to([["ADDED", "w"], ["MODIFIED", "w"], ["DELETED", "w"]])
 def watch(client: Client) -> list[Any]:
-    """Watch from a version on, and miss nothing."""
     before = client.create(config_map(client, "before-the-watch"))
     client.create(config_map(client, "w"))
     client.patch(CONFIG_MAP, "w", MERGE, {"data": {"a": "1"}})
@@ -302,7 +294,6 @@ def expired_watch(client: Client) -> list[Any]:
 
 @comes_to([])
 def delete_all(client: Client) -> list[str]:
-    """Delete all objects of a namespace by one request."""
     client.create(config_map(client, "d-0"))
     client.create(config_map(client, "d-1"))
     client.delete_all(CONFIG_MAP)
@@ -330,7 +321,6 @@ def every_kind(client: Client) -> list[str]:
 
 
 def _least(client: Client, kind: ServedKind) -> JSON:
-    """Return the least object of a kind that is valid."""
     name = "zzz" if kind.kind == "IPAddress" else f"{client.namespace}-kind"
     obj = minimal(kind, name)
     if kind.namespaced:

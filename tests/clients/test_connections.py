@@ -23,7 +23,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def connection(
     clients_cluster: DevelopmentCluster,
 ) -> Iterator[http.client.HTTPSConnection]:
-    """Return a connection to the API server."""
     opened = Caller(clients_cluster.kubeconfig).connection(10)
     yield opened
     opened.close()
@@ -38,7 +37,6 @@ def headers(clients_cluster: DevelopmentCluster) -> dict[str, str]:
 def test_each_answer_has_an_id_and_is_not_cached(
     connection: http.client.HTTPSConnection, headers: dict[str, str]
 ) -> None:
-    """The id is that of the client, if it has sent one."""
     found = []
     for more in ({}, {"Audit-ID": "mine"}):
         connection.request("GET", "/version", headers={**headers, **more})
@@ -88,7 +86,6 @@ def test_a_body_of_more_than_three_megabytes_is_refused(
 def test_a_connection_serves_requests_that_come_together(
     clients_cluster: DevelopmentCluster, headers: dict[str, str]
 ) -> None:
-    """In their order (pipelining), and it stays open for those that come later."""
     connection = Caller(clients_cluster.kubeconfig).connection(10)
     connection.connect()
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -124,7 +121,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     headers: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The request gets 504, and its connection is closed."""
     monkeypatch.setattr(http_server, "_BODY_PATIENCE", 0.05)
     connection.putrequest("POST", MAPS)
     for name, value in {**headers, "Content-Length": "10"}.items():

@@ -107,7 +107,6 @@ def helm(
 
 
 def test_helm_manages_a_release(helm: Helm) -> None:
-    """Through its whole life, with a hook, and waiting for readiness."""
     chart = str(helm.home / "web")
     found = []
     for arguments in (

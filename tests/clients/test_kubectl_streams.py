@@ -45,7 +45,6 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Run a program; return its port."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -57,7 +56,6 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def namespace(clients_cluster: DevelopmentCluster, port: int) -> Iterator[str]:
-    """Return a namespace with a pod whose ports are forwarded."""
     notes = {
         "devcluster/exec": yaml.safe_dump(ANSWERS),
         "devcluster/forward": f"80=127.0.0.1:{port}",
@@ -95,8 +93,6 @@ def environment(
 def test_exec_prints_the_answer_and_ends_with_its_code(
     program: str, namespace: str, environment: dict[str, str]
 ) -> None:
-    """With input or without."""
-
     def executed(*words: str) -> tuple[int, str, str]:
         ended = subprocess.run(
             [program, "-n", namespace, "exec", "-i", "web", "--", *words],

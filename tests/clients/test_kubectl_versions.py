@@ -59,7 +59,6 @@ class Kubectl:
 def program(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """Return the path of one kubectl."""
     if request.param == "of this machine":
         found = shutil.which("kubectl")
         return found or pytest.skip("there is no kubectl on the PATH")
@@ -73,7 +72,6 @@ def program(
 def kubectl(
     program: str, clients_cluster: DevelopmentCluster, tmp_path: Path
 ) -> Iterator[Kubectl]:
-    """Return a kubectl with a namespace of its own."""
     with clients_cluster.namespace("kubectl") as namespace:
         yield Kubectl(program, clients_cluster, namespace, tmp_path)
 
@@ -141,7 +139,6 @@ def test_kubectl_does_what_people_do_with_it(kubectl: Kubectl) -> None:
 
 
 def test_kubectl_explains_the_types_of_openapi(kubectl: Kubectl) -> None:
-    """Of built-in kinds and of custom resources."""
     deployment = kubectl("explain deployment.spec.replicas")
     assert "FIELD: replicas <integer>" in deployment
     assert "FIELD: size <integer>" in kubectl("explain widget.spec.size")

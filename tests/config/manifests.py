@@ -32,19 +32,16 @@ def documents(path: Path) -> Iterator[JSON]:
 
 
 def kustomization(directory: Path) -> JSON:
-    """Return the kustomization of a directory."""
     (found,) = documents(directory / "kustomization.yaml")
     return found
 
 
 def patch_operations(path: Path) -> list[JSON]:
-    """Return the operations of a JSON patch."""
     operations: list[JSON] = yaml.safe_load(path.read_text())
     return operations
 
 
 def trial() -> JSON:
-    """Return the deployment of the trial."""
     (found,) = documents(BASE / "deployment.yaml")
     return found
 
@@ -63,7 +60,6 @@ def taking_over() -> JSON:
 
 
 def static_pod() -> JSON:
-    """Return kubeadm's static pod, patched."""
     (kubeadm,) = documents(KUBEADM)
     found: JSON = json_patch(kubeadm, patch_operations(STATIC_POD_PATCH))
     return found
@@ -91,14 +87,12 @@ def container_of(document: JSON) -> JSON:
 
 
 def arguments_of(document: JSON) -> list[str]:
-    """Return the arguments of the program."""
     container = container_of(document)
     found: list[str] = container.get("args") or container["command"][1:]
     return found
 
 
 def config_of(arguments: list[str]) -> Config:
-    """Return the config that arguments make."""
     flags: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
         name, _, value = argument.removeprefix("--").partition("=")

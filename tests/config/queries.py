@@ -32,7 +32,6 @@ def rules() -> list[JSON]:
 
 
 def dashboard() -> JSON:
-    """Return the dashboard."""
     found: JSON = json.loads((MONITORING / "dashboard.json").read_text())
     return found
 
@@ -53,7 +52,6 @@ def of_panels() -> Iterator[tuple[str, str]]:
 
 
 def of_alerts() -> Iterator[tuple[str, str]]:
-    """Yield the names and queries of the alerts."""
     for rule in rules():
         yield rule["alert"], rule["expr"]
 
@@ -67,10 +65,8 @@ def of_runbooks() -> Iterator[tuple[str, str]]:
 
 
 def selectors(query: str) -> set[str]:
-    """Return the selectors of a query, as ``up{job="a"}``."""
     return {found[0] for found in _SELECTOR.finditer(query)}
 
 
 def metrics(query: str) -> set[str]:
-    """Return the names of the metrics that a query asks for."""
     return {found[1] for found in _SELECTOR.finditer(query)}

@@ -74,7 +74,6 @@ def program(arguments: Sequence[str]) -> list[str]:
 
 
 def _mounted(pod: JSON, container: JSON, node: Path, root: Path) -> Iterator[str]:
-    """Yield the commands that make the root of the container."""
     yield from _read_only(Path("/"), root)
     yield from _interpreter(root)
     yield f"mount --rbind /proc {root}/proc"

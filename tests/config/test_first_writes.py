@@ -85,7 +85,6 @@ def _objects() -> Iterator[dict[str, object]]:
 
 @pytest.mark.looptime
 async def test_every_controller_may_make_its_first_writes(tmp_path: Path) -> None:
-    """None is refused anything, and the manager signs and deletes tokens itself."""
     config = _config(tmp_path)
     cluster = Cluster(rbac=True)
     for name in ("kube-public", "kube-node-lease", "leaving"):

@@ -37,7 +37,6 @@ def wanted(*keys: str) -> list[Requirement]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_has_packages_with_hashes_and_nothing_else(name: str) -> None:
-    """No other index, no URL, no path, no package without a hash."""
     text = (IMAGE / name).read_text()
     rest = [
         line
@@ -57,7 +56,6 @@ def test_a_lock_has_packages_with_hashes_and_nothing_else(name: str) -> None:
     ],
 )
 def test_a_lock_satisfies_pyproject(name: str, keys: tuple[str, ...]) -> None:
-    """Each requirement has its package, in a version that it allows."""
     packages = locked(name)
     assert {
         str(each): str(packages.get(canonicalize_name(each.name)))

@@ -21,7 +21,6 @@ BESIDE_PATCH = BESIDE / "kubeadm-patches" / "kube-controller-manager+json.yaml"
 
 
 def patched(path: Path) -> JSON:
-    """Return kubeadm's manifest after a patch."""
     (kubeadm,) = documents(KUBEADM)
     found: JSON = json_patch(kubeadm, patch_operations(path))
     return found
@@ -34,7 +33,6 @@ def selected(document: JSON) -> set[str]:
 
 
 def test_the_patches_have_the_names_by_which_kubeadm_finds_them() -> None:
-    """TARGET+TYPE.yaml, each alone in its directory: kubeadm reads all files there."""
     for path in (BESIDE_PATCH, STATIC_POD_PATCH):
         assert path.name == "kube-controller-manager+json.yaml"
         assert list(path.parent.iterdir()) == [path]
@@ -49,5 +47,4 @@ def test_kube_controller_manager_leaves_alone_what_the_daemon_set_runs() -> None
 
 
 def test_the_static_pod_of_kubeadm_is_the_one_that_kustomize_builds() -> None:
-    """Both apply the same patch."""
     assert patched(STATIC_POD_PATCH) == static_pod()

@@ -107,7 +107,6 @@ def test_the_monitored_trial_gets_its_certificate() -> None:
 
 
 def test_the_patched_static_pod_is_built_from_kubeadms(tmp_path: Path) -> None:
-    """From a manifest of kubeadm that was copied there."""
     copied = tmp_path / "static-pod"
     shutil.copytree(STATIC_POD, copied)
     shutil.copy(KUBEADM, copied / "kube-controller-manager.yaml")

@@ -63,7 +63,6 @@ def every_manifest() -> list[Path]:
     "path", every_manifest(), ids=lambda p: f"{p.parent.name}/{p.stem}"
 )
 async def test_an_api_server_takes_every_object(path: Path, cluster: Cluster) -> None:
-    """With no unknown field, and nothing that validation refuses."""
     for document in documents(path):
         if document["apiVersion"] in FOREIGN or path.name in PATCHES:
             continue
@@ -155,7 +154,6 @@ def test_no_two_pods_of_the_trial_share_a_node_and_it_can_still_be_rolled() -> N
 
 
 def test_the_network_policy_is_for_the_pods_and_their_port() -> None:
-    """In from where Prometheus is as a rule, out to the API server."""
     (policy,) = documents(BASE / "network-policy.yaml")
     document = trial()
     assert policy["metadata"]["namespace"] == document["metadata"]["namespace"]
@@ -189,7 +187,6 @@ def _of_controllers(recording: RecordingTransport) -> list[Write]:
 
 
 def _by_resource(writes: Sequence[Write]) -> set[tuple[str, str]]:
-    """Return methods and resources of writes."""
     found = set()
     for each in writes:
         parts = each.path.split("/")
@@ -202,7 +199,6 @@ def _by_resource(writes: Sequence[Write]) -> set[tuple[str, str]]:
 async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
     cluster: Cluster,
 ) -> None:
-    """Both act at once, and nothing is done twice or done again."""
     cluster.add_namespace("controller-manager-system")
     cluster.add_namespace("kube-node-lease")
     user = User(cluster)
@@ -256,7 +252,6 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
 def test_the_pods_are_as_restricted_as_their_namespace_asks(
     directory: Path, document: JSON
 ) -> None:
-    """Pod Security's "restricted"."""
     (namespace,) = documents(directory / "namespace.yaml")
     labels = namespace["metadata"]["labels"]
     assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -49,7 +49,6 @@ KUBECTL = frozenset(
 
 
 def objects(directory: Path) -> list[JSON]:
-    """Return the objects of the files that a directory has itself."""
     return [
         each
         for path in sorted(directory.glob("*.yaml"))
@@ -131,7 +130,6 @@ def test_every_alert_has_a_severity_texts_and_the_url_of_its_runbook() -> None:
 
 
 def test_a_plain_prometheus_has_the_alerts_of_the_operator() -> None:
-    """The rules file is what an operator's object has in its spec."""
     for directory, name in zip(WITH_OPERATOR, ("", "trial-"), strict=True):
         (found,) = documents(directory / "prometheus-rule.yaml")
         assert (
@@ -140,7 +138,6 @@ def test_a_plain_prometheus_has_the_alerts_of_the_operator() -> None:
 
 
 def test_a_plain_prometheus_scrapes_as_the_operators() -> None:
-    """The same job by the same service, port, certificate and token."""
     for directory, services, name in zip(
         WITH_OPERATOR, WITHOUT_OPERATOR, ("", "trial-"), strict=True
     ):
@@ -189,7 +186,6 @@ def test_a_plain_prometheus_scrapes_as_the_operators() -> None:
 
 
 def promtool(*arguments: str) -> str:
-    """Run promtool; return its output."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("no promtool; CI runs it as a step of its own")
@@ -213,7 +209,6 @@ def test_promtool_takes_the_scrape_configs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_promtool_tests_the_alerts() -> None:
-    """Each fires, and does not fire, as the file says."""
     assert "SUCCESS" in promtool("test", "rules", str(ALERT_TESTS))
 
 
@@ -284,7 +279,6 @@ def test_the_log_lines_that_runbooks_look_for_are_those_of_the_program() -> None
 
 
 def test_every_panel_has_a_sentence_about_its_meaning() -> None:
-    """And a title of its own."""
     found = [(each["title"], each["description"]) for each in panels()]
     assert len(dict(found)) == len(found) > 15
     assert [each for each in found if not each[1].endswith(".")] == []
@@ -317,7 +311,6 @@ def test_panels_with_many_lines_show_the_largest() -> None:
 
 
 def test_the_dashboard_chooses_job_and_controllers() -> None:
-    """Each query asks for the job; those with the label, for the controllers."""
     variables = {each["name"]: each for each in dashboard()["templating"]["list"]}
     assert list(variables) == ["datasource", "job", "controller"]
     assert variables["controller"]["multi"]
@@ -371,7 +364,6 @@ def endpoints() -> list[JSON]:
 
 
 def test_a_token_goes_to_verified_peers_only() -> None:
-    """Each monitor names an authority and a name; none skips the verification."""
     for endpoint in endpoints():
         assert endpoint["scheme"] == "https"
         settings = endpoint["tlsConfig"]
@@ -384,7 +376,6 @@ def test_a_token_goes_to_verified_peers_only() -> None:
 def test_the_certificates_of_the_guide_are_verified_by_the_monitors(
     tmp_path: Path, script: int
 ) -> None:
-    """The commands are run as they stand; Prometheus verifies as openssl does here."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("no openssl")

@@ -93,7 +93,6 @@ class Prometheus:
         return json.loads(body)["data"]
 
     def query(self, query: str) -> list[JSON]:
-        """Return the series of a query now."""
         found: list[JSON] = self.get("query", query=query)["result"]
         return found
 
@@ -153,8 +152,6 @@ def prometheus(directory: Path, target: int, token: str) -> Iterator[Prometheus]
 
 
 def test_every_query_of_the_project_has_an_answer(tmp_path: Path) -> None:
-    """Each metric exists, each panel shows something, no alert is in error."""
-
     async def situation() -> None:
         with running_cluster(tmp_path, "--without-controllers", "--nodes=1") as path:
             kubeconfig = yaml.safe_load(path.read_text())

@@ -75,7 +75,6 @@ every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 def ordered(rules: Iterable[JSON]) -> list[JSON]:
-    """Return rules and their lists in an order of their own."""
     return sorted(
         ({key: sorted(each[key]) for key in sorted(each)} for each in rules), key=str
     )
@@ -83,7 +82,6 @@ def ordered(rules: Iterable[JSON]) -> list[JSON]:
 
 @every_way
 def test_the_roles_are_derived_from_the_controllers(way: Way) -> None:
-    """Rule by rule, in each namespace and in the whole cluster."""
     roles = {
         each["metadata"].get("namespace", ""): ordered(each["rules"])
         for each in documents(way.directory / "rbac.yaml")
@@ -97,7 +95,6 @@ def test_the_roles_are_derived_from_the_controllers(way: Way) -> None:
 
 @every_way
 def test_reviews_are_allowed_by_roles_that_every_api_server_has(way: Way) -> None:
-    """These roles allow what `REVIEW_PERMISSIONS` says."""
     bound = [
         (each["metadata"].get("namespace", ""), each["roleRef"]["name"])
         for each in documents(way.directory / "rbac.yaml")
@@ -109,7 +106,6 @@ def test_reviews_are_allowed_by_roles_that_every_api_server_has(way: Way) -> Non
 
 
 def _bootstrap_rules(bound: Iterable[tuple[str, str]]) -> Iterator[tuple[str, JSON]]:
-    """Yield the rules of bootstrap roles, each with the namespace it is bound in."""
     for role in bootstrap_objects(registry()):
         for where, name in bound:
             if role["metadata"]["name"] == name and "rules" in role:
@@ -130,7 +126,6 @@ def _covers(where: str, given: JSON, needed: Permission) -> bool:
 
 
 def test_kubeadms_user_may_do_what_a_manager_with_all_controllers_needs() -> None:
-    """By the role of kube-apiserver, which the static pod relies on."""
     generic = config_of(arguments_of(static_pod())).generic
     needed = manager_permissions(
         registry().select(generic.controllers), generic.leader_election

@@ -71,7 +71,6 @@ def test_it_is_kubeadms_pod_but_for_what_the_patch_says() -> None:
 
 
 def test_it_sees_the_files_that_its_flags_name_and_no_others() -> None:
-    """Each file by itself, and nothing is created on the node."""
     pod = pod_of(static_pod())
     named = {
         value
@@ -105,7 +104,6 @@ class Node:
         self.client = client
 
     def pod(self) -> JSON:
-        """Return the pod of its manifest, patched."""
         (kubeadm,) = documents(self.root / MANIFEST)
         patched: JSON = json_patch(kubeadm, patch_operations(STATIC_POD_PATCH))
         return patched

@@ -158,7 +158,6 @@ async def test_kube_controller_manager_is_replaced_and_comes_back(
 
 
 async def test_the_swap_in_five_steps_goes_there_and_back(tmp_path: Path) -> None:
-    """The preview is asked over HTTPS, and finds nothing to do differently."""
     test = "test_the_swap_in_five_steps_goes_there_and_back"
     async with walking(test, tmp_path) as plane:
         before = plane.manifest()
@@ -177,7 +176,6 @@ async def test_the_swap_in_five_steps_goes_there_and_back(tmp_path: Path) -> Non
 
 
 async def test_a_saved_manifest_brings_the_controllers_back(tmp_path: Path) -> None:
-    """Both managers are gone; no controller recreates the daemon set's pods."""
     test = "test_a_saved_manifest_brings_the_controllers_back"
     async with walking(test, tmp_path) as plane:
         await plane.follow(OPERATIONS, "Build the image")

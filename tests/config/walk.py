@@ -68,7 +68,6 @@ def lines_of(page: Page, title: str) -> list[str]:
 
 
 def all_lines(page: Page) -> list[str]:
-    """Return the commands of a page."""
     return _lines(page.text)
 
 
@@ -144,7 +143,6 @@ class Walk:
         }
 
     def images(self) -> list[str]:
-        """Return the recorded arguments of programs that handle images."""
         return (self._directory / "images").read_text().splitlines()
 
 
@@ -175,11 +173,9 @@ class ControlPlane:
 
     @property
     def root(self) -> Path:
-        """The root of the node's files."""
         return self.node.root
 
     def manifest(self) -> str:
-        """Return the manifest of the node's controller manager."""
         return (self.root / MANIFEST).read_text()
 
     def saved(self) -> list[Path]:

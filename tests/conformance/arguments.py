@@ -36,7 +36,6 @@ class Arguments(NamedTuple):
 
     @property
     def service_cluster_ip_range(self) -> str:
-        """The ranges of the services' addresses."""
         return self.server.get(_RANGE, [DEFAULT_RANGE])[-1]
 
 

@@ -47,12 +47,10 @@ class SwitchedManager:
         self._recorded.append(recorded)
 
     async def stop(self) -> None:
-        """Stop the manager, and wait for its end."""
         await self._running.aclose()
 
     @property
     def writes(self) -> list[Write]:
-        """The writes of all its runs, in order."""
         distinct = {id(each): each for each in self._recorded}
         return [write for each in distinct.values() for write in each.writes]
 

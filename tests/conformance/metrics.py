@@ -28,7 +28,6 @@ class Metrics:
         self._require = require
 
     async def answer(self, answers: JSON) -> None:
-        """Let the metrics APIs answer this from now on."""
         if self._require is not None:
             await self._require(self._access)
         body = {"data": {KEY: json.dumps(answers)}}

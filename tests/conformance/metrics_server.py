@@ -67,7 +67,6 @@ class MetricsAPIs:
     """Answers requests to the metrics APIs, from the objects of an API server."""
 
     def __init__(self, transport: Transport) -> None:
-        """Take the transport to the API server."""
         self._transport = transport
         self._clock = SystemClock()
 

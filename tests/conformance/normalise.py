@@ -257,7 +257,6 @@ def _owner(pod: JSON) -> str | None:
 
 
 def is_ready(pod: JSON) -> bool:
-    """Tell whether a pod's Ready condition is true."""
     return any(
         each["type"] == "Ready" and each["status"] == "True"
         for each in pod.get("status", {}).get("conditions", [])

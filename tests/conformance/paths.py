@@ -86,5 +86,4 @@ def api_version_of(kind: str) -> str:
 
 
 def is_cluster_scoped(kind: str) -> bool:
-    """Tell whether a kind is cluster-scoped."""
     return not _KINDS[kind].namespaced

@@ -51,7 +51,6 @@ _ABSENT: Final = ("code", "reason")
 
 
 def _is_ready(status: JSON) -> bool:
-    """Tell whether a node is ready, by its status."""
     found = {each["type"]: each["status"] for each in status.get("conditions", ())}
     return found.get("Ready") == "True"
 
@@ -226,7 +225,6 @@ class Player:
     # Waiting
 
     async def _second(self, second: int) -> None:
-        """Wait for this second of a minute."""
         minute = timedelta(minutes=1)
         past = timedelta(seconds=self._clock.now().timestamp() % 60)
         left = (timedelta(seconds=second) - past) % minute

@@ -93,7 +93,6 @@ class Pods:
             await self._bind(pod, step.get("node"))
 
     async def evict(self, step: JSON) -> list[int]:
-        """Evict the pods; return the status of each answer."""
         return [await self._evict(each) for each in await self.expected(step)]
 
     async def auto(self, how: Auto) -> None:

@@ -91,7 +91,6 @@ def _token(text: str) -> JSON | None:
 
 
 def certificate_content(pem: bytes) -> JSON:
-    """Return what a certificate says, as openssl prints it."""
     certificate = x509.load_pem_x509_certificate(pem)
     lasts = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return {

@@ -102,7 +102,6 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """The name of the scenario, and of its namespace."""
         return self.path.stem
 
     @property
@@ -122,7 +121,6 @@ class Recording:
 
     @property
     def steps(self) -> list[JSON]:
-        """The steps of users and nodes."""
         steps: list[JSON] = self._content["steps"]
         return with_heartbeats(steps) if self.family == "volumes" else steps
 
@@ -303,7 +301,6 @@ class Recording:
 
     @property
     def writes(self) -> list[JSON]:
-        """The recorded writes, in order."""
         writes: list[JSON] = self._content["writes"]
         return writes
 

@@ -9,7 +9,6 @@ from tests.conformance.aliases import Aliases
 
 
 def obj(kind: str, name: str, second: int = 0, **metadata: Any) -> JSON:
-    """Return an object that was created in some second."""
     revision = {"revision": metadata.pop("revision")} if "revision" in metadata else {}
     return {
         "kind": kind,
@@ -31,7 +30,6 @@ def revision(name: str, number: int) -> JSON:
 
 
 def test_hashes_are_numbered_by_age_then_by_revision() -> None:
-    """Those that are learned later come after them."""
     aliases = Aliases()
     aliases.learn([revision("web-7b", 2), revision("web-6c", 1)])
     labels = {"pod-template-hash": "5d"}
@@ -66,7 +64,6 @@ def test_hashes_are_numbered_by_age_then_by_revision() -> None:
     ],
 )
 def test_a_generated_name_is_its_prefix(learned: JSON, name: str) -> None:
-    """The pods of a stateful set have a prefix, but no generated names."""
     aliases = Aliases()
     aliases.learn([obj("ReplicaSet", "a-7f", labels={"pod-template-hash": "7f"})])
     aliases.learn([learned])
@@ -92,6 +89,5 @@ def test_a_generated_name_is_its_prefix(learned: JSON, name: str) -> None:
     ],
 )
 def test_what_differs_between_runs_is_replaced(text: str, alias: str) -> None:
-    """Minutes in names, times, certificates, and what the recording masks."""
     found = Aliases([r"ds-n\d"]).apply(text)
     assert found.partition("CERTIFICATE")[0] == alias

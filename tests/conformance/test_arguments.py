@@ -17,7 +17,6 @@ def test_the_flags_of_manager_and_server_are_told_apart() -> None:
 
 @pytest.mark.slow
 def test_every_recording_can_be_read() -> None:
-    """Also those whose controllers are absent: each flag and field is known."""
     for each in ALL_RECORDINGS.values():
         assert each.config().generic.controllers
         assert each.steps

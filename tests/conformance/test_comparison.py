@@ -14,7 +14,6 @@ from tests.conformance.recordings import ALL_RECORDINGS, Recording
 
 
 def write(verb: str, name: str, body: Any = None) -> JSON:
-    """Return a write in the form of the recordings."""
     return {"verb": verb, "resource": "pods", "name": name, "code": 200, "body": body}
 
 
@@ -40,7 +39,6 @@ def test_writes_stand_beside_upstreams() -> None:
 
 
 def test_a_checkpoint_that_is_missing_is_a_difference() -> None:
-    """The title names it."""
     recorded: list[JSON] = [{"check": "one", "state": {"Pod": [1]}}, {"evict": 201}]
     ours = [{"check": "one", "state": {"Pod": [2]}}]
     assert list(comparison.of_checkpoints(ours, recorded)) == [
@@ -61,7 +59,6 @@ def changed(path: Path, recording: Recording, **content: Any) -> Recording:
 
 
 def test_a_recording_that_comes_out_the_same_has_no_differences() -> None:
-    """The command ends with 0."""
     result = CliRunner().invoke(main, ["podgc-never-bound", "--writes"])
     assert result.exit_code == 0
     assert "Checkpoints (recorded | ours)\n  none\n" in result.output
@@ -79,7 +76,6 @@ def test_a_recording_that_comes_out_the_same_has_no_differences() -> None:
 def test_what_differs_is_shown(
     content: JSON, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command ends with 1."""
     name = "podgc-never-bound"
     recording = changed(tmp_path, ALL_RECORDINGS[name], **content)
     monkeypatch.setitem(ALL_RECORDINGS, name, recording)

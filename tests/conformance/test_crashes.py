@@ -104,7 +104,6 @@ async def play(
 async def test_a_recording_ends_the_same_if_each_write_is_the_last_of_its_process(
     name: str,
 ) -> None:
-    """As without an end."""
     scenario = RECORDINGS[name]
     one, other = scenario.cluster(), scenario.cluster()
     whole = await play(

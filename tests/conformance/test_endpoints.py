@@ -10,12 +10,10 @@ TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 def endpoint(number: int) -> JSON:
-    """Return an endpoint of a slice."""
     return {"addresses": [f"10.0.0.{number}"], "conditions": {"ready": True}}
 
 
 def slice_of(*numbers: int, **metadata: Any) -> JSON:
-    """Return a slice with endpoints."""
     return {
         "metadata": {"name": "web-abc", **metadata},
         "endpoints": [endpoint(each) for each in numbers],
@@ -33,7 +31,6 @@ def test_the_endpoints_and_ports_of_a_slice_are_sets() -> None:
 
 
 def test_the_parts_of_endpoints_are_sets() -> None:
-    """Subsets by their ports, addresses and ports in each."""
     first = {"addresses": [{"ip": "2"}, {"ip": "1"}], "ports": [{"port": 9}]}
     second = {"notReadyAddresses": [{"ip": "3"}], "ports": [{"port": 8}, {"port": 7}]}
     endpoints = {"metadata": {"name": "web"}, "subsets": [first, second]}
@@ -47,7 +44,6 @@ def test_the_parts_of_endpoints_are_sets() -> None:
 
 
 def test_packed_slices_count_and_all_endpoints_stand_together() -> None:
-    """When a change was triggered is not shown; other annotations are."""
     slices = [
         slice_of(1, 2, annotations={TRIGGER: "now"}),
         slice_of(3, annotations={TRIGGER: "now", "mine": "yes"}),

@@ -32,7 +32,6 @@ GROUPS = (
 
 @asynccontextmanager
 async def session() -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Yield a client that trusts any server."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connector = aiohttp.TCPConnector(ssl=context)
@@ -42,7 +41,6 @@ async def session() -> AsyncGenerator[aiohttp.ClientSession, None]:
 
 
 async def test_the_answers_are_those_that_a_scenario_sets() -> None:
-    """Over HTTPS, with the objects of an API server."""
     cluster = Cluster()
     cluster.add_namespace("n")
     access = Access(cluster.transport, "n")

@@ -22,12 +22,10 @@ pytestmark = pytest.mark.looptime
 
 @asynccontextmanager
 async def no_manager() -> AsyncGenerator[RecordingTransport, None]:
-    """Stand in for a manager that writes nothing."""
     yield RecordingTransport(Cluster().transport)
 
 
 def pod(name: str, **spec: Any) -> JSON:
-    """Return a step that creates a pod."""
     containers = [{"name": "c", "image": "app:v1"}]
     metadata = {"name": name, "labels": {"app": name}}
     spec = {"containers": containers, "terminationGracePeriodSeconds": 5, **spec}
@@ -82,7 +80,6 @@ async def test_pods_become_ready_and_end(cluster: Cluster) -> None:
 
 
 async def test_pods_are_changed(cluster: Cluster) -> None:
-    """Their status, and the rest; a list of the status is replaced."""
     status = {"conditions": [{"type": "Mine", "status": "True"}], "reason": "Test"}
     await play(
         cluster,
@@ -121,7 +118,6 @@ async def test_pods_are_bound(cluster: Cluster) -> None:
 async def test_deleted_pods_stay_while_their_kubelet_ends_them(
     cluster: Cluster,
 ) -> None:
-    """Pods without a node are gone at once."""
     steps: list[JSON] = [
         pod("bound"),
         pod("other"),
@@ -137,7 +133,6 @@ async def test_deleted_pods_stay_while_their_kubelet_ends_them(
 
 
 async def test_an_eviction_is_answered(cluster: Cluster) -> None:
-    """The answer stands among the checkpoints."""
     played = await play(cluster, pod("a"), {"evict": {"name": "a"}}, {"check": "gone"})
     state: JSON = {"Pod": [], "Event": []}
     assert played == [{"evict": 201}, {"check": "gone", "state": state}]
@@ -180,7 +175,6 @@ async def test_values_that_are_known_late_are_filled_in(cluster: Cluster) -> Non
 
 
 async def test_a_scenario_waits_for_a_field_and_a_condition(cluster: Cluster) -> None:
-    """For any of the conditions, and for the absence of an object, too."""
     condition = {"type": "Ready", "status": "True"}
     until = {"status.phase": "Running", "status.reason": None}
     before = cluster.clock.monotonic()
@@ -220,7 +214,6 @@ async def test_an_object_that_was_made_again_is_gone(cluster: Cluster) -> None:
 async def test_what_never_comes_is_not_waited_for_without_end(
     cluster: Cluster, step: JSON
 ) -> None:
-    """The scenario fails."""
     before = cluster.clock.monotonic()
     with pytest.raises(AssertionError):
         await play(cluster, pod("a"), step)
@@ -311,7 +304,6 @@ async def test_ready_pods_may_have_addresses(cluster: Cluster) -> None:
 
 
 async def test_many_steps_are_numbered(cluster: Cluster) -> None:
-    """The parts of a number fit in an IP address."""
     steps = [pod("p{i}"), {"ready": {"name": "p{i}", "ip": "10.2.{hi}.{lo}"}}]
     await play(cluster, {"many": {"from": 249, "to": 250, "steps": steps}})
     assert await pods(cluster, "status.podIP", "status.phase") == {
@@ -343,7 +335,6 @@ async def test_the_oldest_of_a_prefix_is_changed_and_deleted(cluster: Cluster) -
 async def test_what_the_metrics_apis_answer_is_set_by_an_object(
     cluster: Cluster,
 ) -> None:
-    """The last step counts."""
     last = {"external": {"queue": [{"value": "7"}]}}
     await play(cluster, {"metrics": {"fail": 503}}, {"metrics": last})
     (found,) = await Access(cluster.transport, "n").items("ConfigMap")
@@ -353,7 +344,6 @@ async def test_what_the_metrics_apis_answer_is_set_by_an_object(
 async def test_steps_act_in_another_namespace_and_in_the_name_of_a_user(
     cluster: Cluster,
 ) -> None:
-    """Checkpoints show what a recording names there, and events about nodes."""
     where = {"kind": "ConfigMap", "name": "info", "namespace": "kube-system"}
     event = {
         "kind": "Event",

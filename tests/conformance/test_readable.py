@@ -19,7 +19,6 @@ def encoded(text: str) -> str:
 
 
 def token(header: Any, claims: Any) -> str:
-    """Return a token with a signature."""
     parts = (base64.urlsafe_b64encode(json.dumps(p).encode()) for p in (header, claims))
     return ".".join([*(each.decode().rstrip("=") for each in parts), "c2ln"])
 
@@ -39,7 +38,6 @@ def token(header: Any, claims: Any) -> str:
 def test_a_secret_shows_its_texts_and_the_claims_of_its_tokens(
     text: str, shown: Any
 ) -> None:
-    """Without signature, key and times."""
     secret = {"data": {"value": encoded(text)}}
     assert readable("Secret", secret) == {"data": {"value": shown}}
 
@@ -53,7 +51,6 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
 
 
 def test_a_signed_request_shows_what_its_certificate_says() -> None:
-    """Not its serial number, its key and its signature."""
     pair = client_certificate(self_signed("test", ["test"]), "jane", "devs")
     request = {"status": {"certificate": encoded(pair.certificate.decode())}}
     content = readable("CertificateSigningRequest", request)["status"]["certificate"]
@@ -67,7 +64,6 @@ def test_a_signed_request_shows_what_its_certificate_says() -> None:
 
 
 def test_flags_that_name_a_file_get_one_of_this_process() -> None:
-    """The authority has the name of the recorded one."""
     text = with_files("--cluster-signing-cert-file=FILE --other=FILE")
     path = signing_files()["cluster-signing-cert-file"]
     assert text == f"--cluster-signing-cert-file={path} --other=FILE"

@@ -22,7 +22,6 @@ from tests.conformance.whole import WholeForm
 
 
 def test_every_recording_is_found() -> None:
-    """In whichever family."""
     files = set(DIRECTORY.rglob("*.json"))
     assert {each.path for each in ALL_RECORDINGS.values()} == files
 
@@ -59,7 +58,6 @@ def test_a_recording_is_amended_only_for_a_documented_difference() -> None:
 
 
 def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
-    """The flags of its family's ARGS, whichever controllers they are for."""
     configs = {
         each.family: each.config()
         for each in RECORDINGS.values()

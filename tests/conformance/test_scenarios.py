@@ -57,7 +57,6 @@ The last is the API server's, for what an object had before the first apply.
 
 @pytest.fixture(params=RECORDINGS)
 def scenario(request: pytest.FixtureRequest) -> Recording:
-    """Return one recording."""
     return RECORDINGS[request.param]
 
 

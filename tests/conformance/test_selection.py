@@ -24,7 +24,6 @@ def pod(name: str, age: int = 0, image: str = "app:v1", **parts: Any) -> JSON:
 
 
 def asking_for(node: str) -> JSON:
-    """Return the node affinity of a daemon set's pod."""
     term = {"matchFields": [{"key": "metadata.name", "values": [node]}]}
     required = {"nodeSelectorTerms": [term]}
     return {

@@ -23,7 +23,6 @@ def pod(suffix: str) -> JSON:
 
 
 def test_generated_values_have_aliases_and_equal_values_stand_once() -> None:
-    """Names, hashes, uids and times."""
     made = "Pod web-7d9f-abcde made"
     event = {
         "involvedObject": {"kind": "Pod", "name": "web-7d9f-abcde"},
@@ -101,7 +100,6 @@ def test_a_status_says_whether_it_is_about_the_present_spec() -> None:
 
 
 def test_a_recording_says_what_more_is_shown_and_what_less() -> None:
-    """More fields of pods; events that differ from run to run."""
     volumes = [{"name": "b"}, {"name": "a", "emptyDir": {}}]
     stateful = pod("abcde")
     stateful["spec"]["volumes"] = volumes

@@ -16,7 +16,6 @@ CLAIMS = "/api/v1/namespaces/n/persistentvolumeclaims"
 
 
 def write(method: str, path: str, body: JSON | None = None, status: int = 200) -> Write:
-    """Return a write as a transport has recorded it."""
     return Write(method, path, status, json.dumps(body).encode() if body else b"")
 
 
@@ -32,7 +31,6 @@ def write(method: str, path: str, body: JSON | None = None, status: int = 200) -
     ],
 )
 def test_a_write_concerns_a_scenario(path: str, *, is_concerned: bool) -> None:
-    """If it is about its namespace, or a cluster-scoped object of its name."""
     assert concerns(write("PATCH", path), "n") == is_concerned
 
 
@@ -48,7 +46,6 @@ def test_a_write_concerns_a_scenario(path: str, *, is_concerned: bool) -> None:
 def test_a_write_concerns_a_scenario_in_another_namespace(
     name: str, *, is_concerned: bool
 ) -> None:
-    """If the scenario names the object, or the beginning of its name."""
     others = [other("Secret kube-system/bootstrap-token-*")]
     sent = write("DELETE", f"/api/v1/namespaces/kube-system/secrets/{name}")
     assert concerns(sent, "n", others) == is_concerned
@@ -152,7 +149,6 @@ def test_a_write_concerns_a_scenario_in_another_namespace(
     ],
 )
 def test_a_write_has_the_form_of_the_recordings(sent: Write, expected: JSON) -> None:
-    """Verb, resource, name and code; the body without noise."""
     assert normalised([sent], Aliases()) == [expected]
 
 
@@ -184,7 +180,6 @@ def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
 
 
 def test_a_new_pod_has_the_defaults_of_the_server() -> None:
-    """The audit log of the server, from which the recordings are, shows them."""
     given = {"restartPolicy": "Never", "containers": []}
     sent = write("POST", PODS, {"metadata": {"name": "a"}, "spec": given})
     (entry,) = normalised([sent], Aliases())

@@ -105,7 +105,6 @@ def _complete_job(job: JSON) -> None:
 
 
 def _complete_pod(pod: JSON) -> None:
-    """Fill in the defaults of a new pod."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -117,7 +116,6 @@ def _complete_replica_set(replica_set: JSON) -> None:
 
 
 def _complete_claim(claim: JSON) -> None:
-    """Fill in the defaults of a new claim."""
     if "spec" in claim:
         default_claim(claim)
 
@@ -187,7 +185,6 @@ def kind_of(write: JSON) -> str:
 
 
 def unknown_kinds(ours: Sequence[JSON], recorded: Sequence[JSON]) -> list[str]:
-    """Return the kinds of write that are among ours and not among the recorded."""
     return sorted(
         {kind_of(each) for each in ours} - {kind_of(each) for each in recorded}
     )

@@ -6,7 +6,6 @@ WIDGETS = ("example.com", "widgets")
 
 
 def test_a_version_gives_way_when_another_has_been_preferred_for_a_minute() -> None:
-    """The minute begins again after the watched version was preferred in between."""
     versions = SupersededVersions()
     seen = [
         ("v2", 0.0),

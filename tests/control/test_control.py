@@ -55,7 +55,6 @@ async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> Non
 async def test_more_can_be_expected_in_the_same_sync(
     expectations: Expectations,
 ) -> None:
-    """The earlier expectations stay."""
     expectations.expect("a", 1, {"x"})
     expectations.expect("a", 2, {"y"})
     expectations.creations_settled("a", 3)
@@ -84,7 +83,6 @@ async def test_the_outcome_of_an_old_expectation_is_unknown(
 async def test_a_complete_cache_ends_expected_creations(
     expectations: Expectations,
 ) -> None:
-    """Deletions are still expected, and an unknown outcome stays unknown."""
     expectations.expect("a", 2)
     expectations.cache_caught_up("a")
     assert expectations.state("a") is State.FULFILLED
@@ -117,7 +115,6 @@ async def test_a_lost_response_makes_the_outcome_unknown_immediately(
     ],
 )
 async def test_slow_start_doubles_its_batches(count: int, batches: list[int]) -> None:
-    """Up to 256 and the rest; a batch runs concurrently."""
     started: list[float] = []
 
     async def action() -> None:
@@ -147,7 +144,6 @@ async def test_slow_start_stops_after_a_batch_with_a_failure() -> None:
 
 
 async def test_objects_from_before_the_takeover_are_rechecked_once() -> None:
-    """If there was a former leader; later objects are this process's own."""
     clock = LoopClock(EPOCH)
     before = msgspec.structs.replace(
         Pod(), metadata=PodMeta(name="a", creation_timestamp="2025-12-31T23:00:00Z")

@@ -79,7 +79,6 @@ def test_the_data_are_the_bytes_that_upstream_writes() -> None:
 
 @given(st.text(), st.text())
 def test_a_template_comes_back_from_its_data_unchanged(key: str, value: str) -> None:
-    """With any characters in its strings."""
     wire: JSON = {"metadata": {"annotations": {key: value}}, "spec": {key: value}}
     stored = ControllerRevision(data=template_data(decoded(wire)))
     again = json.loads(msgspec.json.encode(template_of(stored)))
@@ -165,7 +164,6 @@ def test_data_that_are_no_template_differ_by_more_than_defaults(data: bytes) -> 
 
 
 def test_the_hashes_are_those_of_the_published_vectors() -> None:
-    """FNV-1 and FNV-1a of 32 bits."""
     texts = (b"", b"a", b"foobar")
     assert [fnv1(each) for each in texts] == [0x811C9DC5, 0x050C5D7E, 0x31F0B262]
     assert [fnv1a(each) for each in texts] == [0x811C9DC5, 0xE40C292C, 0xBF9CF968]
@@ -199,7 +197,6 @@ def test_revisions_are_ordered_by_number_age_and_name() -> None:
 
 
 def test_only_the_oldest_unused_revisions_are_deleted() -> None:
-    """At most the given number, and none for a negative number."""
     revisions = [revision(name) for name in "abcd"]
     assert names(oldest_unused(revisions, {"a", "c"}, 1)) == ["b"]
     assert names(oldest_unused(revisions, {"a"}, 9)) == ["b", "c", "d"]
@@ -210,7 +207,6 @@ def test_only_the_oldest_unused_revisions_are_deleted() -> None:
 
 
 async def stateful_set(cluster: Cluster) -> StatefulSet:
-    """Return a stored set with an annotation."""
     template = {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "v1"}]},
@@ -327,7 +323,6 @@ async def test_a_renumbered_revision_keeps_its_data(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_orphans_are_adopted_and_others_released(cluster: Cluster) -> None:
-    """By the selector; the result is in order."""
     owner = await stateful_set(cluster)
     client = cluster.client
     web = {"app": "web"}

@@ -117,7 +117,6 @@ def test_other_volumes_have_no_driver(source: JSON) -> None:
     ],
 )
 def test_a_source_that_names_no_volume_is_refused(source: JSON, more: JSON) -> None:
-    """The controllers leave such a volume alone."""
     with pytest.raises(UntranslatableError):
         csi_volume(volume(source, **more))
 
@@ -246,6 +245,5 @@ def test_a_volume_that_a_pod_defines_itself_has_a_whole_spec(
 
 
 def test_a_pods_other_volumes_have_no_driver() -> None:
-    """Claims and secrets, for instance."""
     claim = {"persistentVolumeClaim": {"claimName": "a"}}
     assert inline_csi_volume(inline(claim), "shop") is None

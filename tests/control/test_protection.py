@@ -32,7 +32,6 @@ FINALIZER = "example.com/protection"
 
 
 def thing(**metadata: Any) -> PartialObject:
-    """Return an object with this metadata."""
     return PartialObject(metadata=PartialMetadata(name="thing", **metadata))
 
 
@@ -87,7 +86,6 @@ def test_deleted_objects_with_the_finalizer_are_found_by_their_namespace() -> No
 
 
 async def stored(cluster: Cluster, **metadata: Any) -> ConfigMap:
-    """Create a config map; return it as stored."""
     cluster.add(
         "ConfigMap", "map", metadata={"name": "map", **metadata}, data={"a": ""}
     )
@@ -98,7 +96,6 @@ async def stored(cluster: Cluster, **metadata: Any) -> ConfigMap:
 async def test_an_object_gets_its_finalizer_and_keeps_the_rest(
     cluster: Cluster,
 ) -> None:
-    """All other fields are sent back as they came."""
     before = await stored(cluster, labels={"a": "b"}, finalizers=["example.com/hold"])
     await Protection(FINALIZER).settle(cluster.client, CONFIG_MAPS, before)
     after = await cluster.client.get(CONFIG_MAPS, "default", "map")

@@ -46,14 +46,12 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def test_the_difference_is_removed_in_bursts(
     active: int, wanted: int, count: int
 ) -> None:
-    """At most 500 pods in a sync."""
     assert burst(active, wanted) == count
 
 
 def chosen_of(
     pods: Sequence[Pod], related: Sequence[Pod], count: int, now: datetime
 ) -> list[Pod]:
-    """Return the pods that are deleted first."""
     return choose_pods_to_delete(pods, related, count, now)
 
 
@@ -80,7 +78,6 @@ def test_the_criteria_count_in_upstreams_order() -> None:
 
 
 def test_a_pod_that_shares_its_node_with_siblings_goes_first() -> None:
-    """Siblings of all replica sets of the same owner count."""
     crowded, alone = pod("a", node="n1"), pod("b", node="n2")
     related = (crowded, alone, pod("c", node="n1"))
     assert first_to_go(crowded, alone, related=related) == "a"
@@ -133,7 +130,6 @@ many = st.lists(pods, min_size=1, max_size=8, unique_by=lambda each: each.metada
 def test_no_ready_pod_goes_while_an_unready_one_stays(
     candidates: list[Pod], count: int
 ) -> None:
-    """Among pods that run on a node and cost the same."""
     alike = [
         msgspec.structs.replace(
             each,
@@ -173,7 +169,6 @@ def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> 
 
 
 def test_the_age_ratio_compares_with_the_youngest_ready_pod() -> None:
-    """Unready ones are neither chosen nor compared with."""
     old = pod("a", created="2026-01-01T08:00:00Z")
     young = pod("b", created="2026-01-01T11:00:00Z")
     unready = pod("c", ready=False, created="2026-01-01T11:59:00Z")
@@ -183,7 +178,6 @@ def test_the_age_ratio_compares_with_the_youngest_ready_pod() -> None:
 
 
 def test_a_status_counts_what_the_pods_are() -> None:
-    """All, fully labelled, ready, available and terminating ones."""
     subject = replica_set("r", 3)
     spec = msgspec.structs.replace(subject.spec, min_ready_seconds=10)
     subject = msgspec.structs.replace(subject, spec=spec)
@@ -227,7 +221,6 @@ def test_a_failure_becomes_a_condition_that_stays_as_first_reported() -> None:
 
 
 def test_only_what_a_reader_can_see_is_substance() -> None:
-    """Not the generation alone, nor an absent count instead of zero."""
     old = ReplicaSetStatus(replicas=1, observed_generation=1)
     new = ReplicaSetStatus(replicas=1, observed_generation=2, terminating_replicas=0)
     assert not differs_in_substance(old, new)
@@ -235,7 +228,6 @@ def test_only_what_a_reader_can_see_is_substance() -> None:
 
 
 def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
-    """Not when the last one does; available pods do not count."""
     available = pod("a")
     soon = pod("b", ready_since="2026-01-01T11:59:52Z")
     later = pod("c", ready_since="2026-01-01T11:59:57Z")
@@ -245,7 +237,6 @@ def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
 
 
 def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> None:
-    """As with the gate DeploymentReplicaSetTerminatingReplicas turned off."""
     status = ReplicaSetStatus(replicas=2, observed_generation=1)
     later = msgspec.structs.replace(status, observed_generation=2)
     counted = msgspec.structs.replace(later, terminating_replicas=0)

@@ -114,7 +114,6 @@ async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
 async def test_a_custom_resource_without_scale_differs_from_an_object_that_is_gone(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:
-    """The API server answers of both that the object is not found."""
     await user.create(DEFINITIONS, definition())
     body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     await user.create(WIDGETS, body)
@@ -143,7 +142,6 @@ async def test_a_resource_that_never_had_a_scale_causes_no_discovery(
 async def test_a_kind_that_is_not_served_any_more_is_noticed(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:
-    """The next lookup starts a discovery."""
     await user.create(DEFINITIONS, definition(subresources=SCALABLE))
     resource = await mapper.resource_of("example.com", "Widget")
     await user.client.delete(DEFINITIONS, "", "widgets.example.com")

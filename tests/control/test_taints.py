@@ -59,13 +59,11 @@ def test_a_toleration_fits_by_key_value_and_effect(
 def test_with_the_gate_tolerations_compare_numbers(
     operator: str, value: str, *, expected: bool
 ) -> None:
-    """The taint's value is below, or above, that of the toleration."""
     each = toleration(key="dedicated", operator=operator, value=value)
     assert tolerates(each, TAINT, compares_numbers=True) is expected
 
 
 def test_the_first_taint_that_is_not_tolerated_is_found() -> None:
-    """Among those of the effects that count."""
     soft = Taint(key="soft", effect="PreferNoSchedule")
     hard = Taint(key="hard", effect="NoExecute")
     both = (TAINT, hard)
@@ -89,24 +87,20 @@ def fits(**spec: Any) -> bool:
 
 
 def affinity(*terms: JSON) -> JSON:
-    """Return an affinity that requires one of these terms."""
     required = {"nodeSelectorTerms": list(terms)}
     name = "requiredDuringSchedulingIgnoredDuringExecution"
     return {"nodeAffinity": {name: required}}
 
 
 def label(key: str, operator: str, *values: str) -> JSON:
-    """Return a term with one condition on a label."""
     return {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
 
 
 def field(operator: str, *values: str, key: str = "metadata.name") -> JSON:
-    """Return a term with one condition on a field."""
     return {"matchFields": [{"key": key, "operator": operator, "values": values}]}
 
 
 def test_a_pod_without_conditions_fits_everywhere() -> None:
-    """Preferences do not count."""
     assert fits()
     assert fits(nodeSelector={}, affinity={})
     assert fits(affinity={"nodeAffinity": {}})
@@ -157,7 +151,6 @@ def test_all_labels_of_a_node_selector_must_match(
     ],
 )
 def test_each_operator_selects_nodes(term: JSON, *, expected: bool) -> None:
-    """As for label selectors, with comparisons of numbers, and for the name."""
     assert fits(affinity=affinity(term)) is expected
 
 
@@ -189,7 +182,6 @@ def test_a_term_that_cannot_be_evaluated_selects_no_node(term: JSON) -> None:
 
 
 def test_one_term_must_match_with_all_its_conditions() -> None:
-    """Terms are alternatives; a node selector is one more condition."""
     both = {**label("zone", "In", "a"), **field("In", "node-2")}
     assert not fits(affinity=affinity(both))
     assert fits(affinity=affinity(both, label("disk", "Exists")))

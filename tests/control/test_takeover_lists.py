@@ -35,7 +35,6 @@ class Lists(RecordingTransport):
 async def test_the_jobs_of_a_namespace_share_a_list(
     cluster: Cluster, jobs: int
 ) -> None:
-    """The first eight have lists of their own, with any number of others."""
     user = JobUser(cluster)
     for number in range(jobs):
         await user.run(f"j{number}")

@@ -103,7 +103,6 @@ class Patient:
         return _not_ok(results)
 
     async def forbid(self, role: str, verb: str, resource: str) -> None:
-        """Take a verb on a resource out of a cluster role."""
         found = await self.cluster.client.get_json(CLUSTER_ROLES, "", role)
         found["rules"] = [
             each for rule in found["rules"] for each in _without(rule, verb, resource)
@@ -151,7 +150,6 @@ def _without(rule: JSON, verb: str, resource: str) -> Iterator[JSON]:
 
 
 def lease(holder: str, renewed: str, name: str = "kube-controller-manager") -> JSON:
-    """Return a lease of 15 seconds."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -165,7 +163,6 @@ def lease(holder: str, renewed: str, name: str = "kube-controller-manager") -> J
 
 
 def static_pod(*command: str) -> Mapping[str, Any]:
-    """Return the parts of a static pod of kubeadm's."""
     return {
         "metadata": {
             "name": "kube-controller-manager-a",

@@ -37,12 +37,10 @@ OWN = "host_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
 
 @pytest.fixture
 async def patient(tmp_path: Path) -> Patient:
-    """Return a healthy patient."""
     return Patient(tmp_path)
 
 
 async def hold(patient: Patient, holder: str) -> None:
-    """Let a manager hold upstream's lease now."""
     renewed = patient.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
     body = json.dumps(lease(holder, renewed)).encode()
     await patient.cluster.client.create_json(LEASES, "kube-system", body)
@@ -145,7 +143,6 @@ async def test_a_coordinated_election_needs_a_lease_candidate(
 
 
 async def test_caches_that_no_controller_has_need_no_right(patient: Patient) -> None:
-    """The autoscaler lists metrics as itself, and does not cache them."""
     await patient.forbid(MANAGER, "watch", "*")
     assert await patient.line(
         "rights: caches", controllers="horizontal-pod-autoscaler-controller"
@@ -165,7 +162,6 @@ async def test_missing_rights_of_one_kind_are_only_one_line(patient: Patient) ->
 async def test_without_accounts_the_manager_needs_the_rights_of_all_controllers(
     patient: Patient,
 ) -> None:
-    """The identity of kubeadm lacks them; the line names the controller."""
     flags = {"controllers": "ttl", "use_service_account_credentials": "false"}
     line = await patient.line("rights: controllers", **flags)
     assert line == (
@@ -201,7 +197,6 @@ NAMESPACED = {"bootstrap-signer", "token-cleaner"}
 async def test_the_roles_of_a_real_api_server_have_all_that_is_needed(
     patient: Patient,
 ) -> None:
-    """Kubernetes 1.36.2 without flags: the rights of alpha gates are not there."""
     recorded = json.loads((DATA / "rbac.json").read_text())
     await patient.take_roles(
         {
@@ -378,7 +373,6 @@ OTHER = {"leader_elect_resource_name": "controller-manager"}
 async def test_two_managers_that_make_the_same_pods_are_an_error(
     patient: Patient,
 ) -> None:
-    """The flags of its static pod show the controllers of the other manager."""
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--v=2", "--controllers=*,tokencleaner", "--leader-elect")
     line = await patient.line("other managers", controllers="job,ttl", **OTHER)
@@ -503,7 +497,6 @@ def add_owned(patient: Patient, kind: str, name: str, owner: Any, **parts: Any) 
 async def test_a_pod_that_needs_its_own_controllers_is_an_error(
     patient: Patient,
 ) -> None:
-    """Not if these controllers run elsewhere."""
     spec = {"containers": [{"name": "a", "image": "a"}]}
     workload = {
         "selector": {"matchLabels": {"a": "b"}},
@@ -572,7 +565,6 @@ async def test_an_api_server_that_does_not_answer_is_one_line(
 
 @pytest.mark.looptime
 async def test_a_check_that_hangs_hangs_alone(patient: Patient) -> None:
-    """The others have their results."""
     handle = patient.cluster.server.handle
 
     async def answer(request: Request) -> Any:

@@ -13,17 +13,14 @@ from tests.doctor.patients import Patient
 
 @pytest.fixture
 async def patient(tmp_path: Path) -> Patient:
-    """Return a healthy patient."""
     return Patient(tmp_path)
 
 
 def remove(path: str) -> None:
-    """Remove a file."""
     Path(path).unlink()
 
 
 def write(path: str, content: bytes) -> None:
-    """Replace the content of a file."""
     Path(path).write_bytes(content)
 
 
@@ -103,7 +100,6 @@ async def test_a_file_without_a_certificate_is_one_line(patient: Patient) -> Non
 async def test_certificates_at_their_end_are_one_line(
     patient: Patient, tmp_path: Path
 ) -> None:
-    """By the clock of this machine."""
     file = f"--cluster-signing-cert-file: {patient.certificate}"
     now = patient.cluster.clock.now()
     for days, line in (

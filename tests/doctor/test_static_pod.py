@@ -47,7 +47,6 @@ def files_of(manifest: JSON) -> dict[str, str]:
 def test_ours_is_what_the_patch_makes_of_kubeadms_manifest(
     tmp_path: Path, kubeadm: JSON
 ) -> None:
-    """Field by field: the patch is for kubeadm upgrade, and for kustomize."""
     expected = static_pod()
     for volume in expected["spec"]["volumes"]:
         if volume["name"] == "controller-manager-conf":
@@ -180,7 +179,6 @@ MEMORY = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
 
 
 def test_both_files_of_a_pair_have_their_path_on_the_node(tmp_path: Path) -> None:
-    """Also if the path of one begins with that of the other."""
     volumes = {"/pki": {"hostPath": {"path": "/data/pki"}}}
     flag = "--tls-sni-cert-key=/pki/a,/pki/a.key:*.example.com,x"
     flags = read(tmp_path, pod_with([flag], volumes)).flags_on_the_node()
@@ -195,7 +193,6 @@ def test_both_files_of_a_pair_have_their_path_on_the_node(tmp_path: Path) -> Non
 def test_a_path_with_dots_or_two_slashes_is_that_of_its_file(
     tmp_path: Path, path: str
 ) -> None:
-    """The kubelet refuses a volume whose path has two dots."""
     pod = read(tmp_path, pod_with([f"--root-ca-file={path}"], PKI))
     assert pod.flags_on_the_node() == {"root-ca-file": ("/data/pki/ca",)}
     assert files_of(pod.ours()) == {

@@ -151,7 +151,6 @@ def flag_problems(page: Page) -> list[str]:
 
 
 def declared_flags(page: Page) -> set[str]:
-    """Return the flags that the files of a page declare, and those of examples."""
     sources = [path.read_text() for path in EXAMPLES.rglob("*.py")]
     sources += page.files.values()
     named = {f"--{name}" for text in sources for name in DECLARED.findall(text)}

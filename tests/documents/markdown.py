@@ -21,7 +21,6 @@ _SEPARATORS: Final = frozenset(("&&", "||", ";", "|", "&", "(", ")"))
 
 
 def anchor_of(title: str) -> str:
-    """Return the anchor of the first heading with a title."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -34,7 +33,6 @@ class Page:
 
     @classmethod
     def at(cls, path: Path) -> "Page":
-        """Read the document at a path."""
         return cls(path, path.read_text())
 
     @cached_property
@@ -49,7 +47,6 @@ class Page:
 
     @property
     def links(self) -> list[str]:
-        """The targets of all links."""
         return _LINK.findall(_SPAN.sub("", self.prose))
 
     @property
@@ -58,7 +55,6 @@ class Page:
         return _DEFINITION.findall(self.prose)
 
     def blocks(self, language: str) -> list[str]:
-        """Return the code blocks in a language."""
         return [code for name, code in _FENCE.findall(self.text) if name == language]
 
     @cached_property

@@ -8,7 +8,6 @@ from tests.documents.markdown import Page, rows
 
 
 def test_the_table_of_areas_names_every_controller_once() -> None:
-    """With a link to its page; `-controller` is left out."""
     text = (ROOT / "docs/controllers/README.md").read_text()
     linked = re.findall(r"\[([a-z-]+)\]\((\S+)\.md\)", text.split("\n## ")[0])
     assert sorted(f"{name}-controller" for name, _ in linked) == sorted(

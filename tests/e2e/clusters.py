@@ -82,7 +82,6 @@ def kubectl_in(kubeconfig: Path, test: str) -> Kubectl:
 
 
 def version() -> tuple[int, int]:
-    """Return the major and the minor version of kubectl."""
     output = subprocess.run(
         ["kubectl", "version", "--client", "-o", "json"],
         capture_output=True,
@@ -99,7 +98,6 @@ def validation() -> list[str]:
 
 
 def names(kubectl: Kubectl, kinds: str) -> list[str]:
-    """Return the objects of some kinds, as KIND/NAME."""
     return kubectl("get", kinds, "-o", "name").split()
 
 

@@ -48,7 +48,6 @@ def test_pods_are_completed_and_refused_as_upstream_does(kubectl: Kubectl) -> No
 
 
 def test_a_namespace_enforces_a_level_of_security(kubectl: Kubectl) -> None:
-    """The refusal names all violations."""
     name = json.loads(kubectl("get", "serviceaccount", "default", "-o", "json"))[
         "metadata"
     ]["namespace"]

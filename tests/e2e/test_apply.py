@@ -15,7 +15,6 @@ pytestmark = [
 
 
 def deployment(replicas: int) -> str:
-    """Return the manifest of a deployment."""
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "app:v1"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
@@ -34,7 +33,6 @@ def deployment(replicas: int) -> str:
 
 
 def test_a_scaled_deployment_is_applied_only_by_force(kubectl: Kubectl) -> None:
-    """The conflict names the manager that has scaled it, and the subresource."""
     apply = ("apply", "--server-side", "-f", "-")
     for _ in range(2):
         applied = kubectl(*apply, stdin=deployment(1))
@@ -53,7 +51,6 @@ def test_a_scaled_deployment_is_applied_only_by_force(kubectl: Kubectl) -> None:
 
 
 def test_a_role_gathers_rules_and_a_policy_gets_its_status(kubectl: Kubectl) -> None:
-    """Both are applied by controllers."""
     kubectl("create", "clusterrole", "e2e-all", "--aggregation-rule=e2e=true")
     kubectl("create", "clusterrole", "e2e-one", "--verb=get", "--resource=pods")
     kubectl("label", "clusterrole", "e2e-one", "e2e=true")

@@ -83,7 +83,6 @@ def as_other(kubectl: Kubectl, directory: Path, *flags: str) -> tuple[str, ...]:
 
 
 def certificate_of(kubectl: Kubectl, name: str) -> bytes:
-    """Wait for the certificate of a request."""
     deadline = time.monotonic() + 20
     while True:
         request = json.loads(kubectl("get", "csr", name, "-o", "json"))
@@ -192,7 +191,6 @@ def test_a_secret_gets_the_token_of_its_account(
 
 @tells_who_asks
 def test_a_new_node_joins_as_under_kubeadm(tmp_path: Path) -> None:
-    """By a bootstrap token; its request is approved by a controller."""
     with running_cluster(tmp_path, "--rbac", "--nodes=0") as path:
         kubectl = kubectl_in(path, "joins")
         kubectl(

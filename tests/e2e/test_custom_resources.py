@@ -22,7 +22,6 @@ def parts(name: str) -> list[str]:
 
 
 def test_objects_are_applied_scaled_listed_and_explained(kubectl: Kubectl) -> None:
-    """By their short names and categories, in the columns of the definition."""
     definition, right, wrong = parts("monitors")
     kubectl("apply", "-f", "-", stdin=definition)
     established = "--for=condition=established"

@@ -51,7 +51,6 @@ RULE: Final = obj(
 
 
 def test_pods_leave_a_device_that_is_tainted(tmp_path: Path) -> None:
-    """The rule shows the progress."""
     flags = ("--pod-start-delay=0", "--grace-scale=0")
     gate = "--feature-gates=DRADeviceTaintRules=true"
     with running_cluster(tmp_path, *flags, gate) as path:

@@ -71,7 +71,6 @@ def drain(kubectl: Kubectl, node: str, *flags: str, ok: bool = True) -> str:
 
 
 def test_a_node_is_drained_within_the_budget(kubectl: Kubectl) -> None:
-    """The number of available pods never falls below the budget."""
     node = set_up(kubectl, maxUnavailable=1)
     least = [4]
     done = threading.Event()

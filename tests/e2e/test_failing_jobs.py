@@ -33,7 +33,6 @@ ON_CODE = {"onExitCodes": {"operator": "In", "values": [1]}}
 
 
 def job(name: str, script: str, policy: str = "Never", **spec: Any) -> dict[str, Any]:
-    """Return a job of upstream's e2e."""
     container = {
         "name": "c",
         "image": "registry.k8s.io/e2e-test-images/busybox:1.37",

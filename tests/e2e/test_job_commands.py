@@ -62,7 +62,6 @@ JOBS = "".join(
 
 
 def test_jobs_end_as_their_commands(kubectl: Kubectl) -> None:
-    """Two complete, one fails after a second pod, and two run on."""
     kubectl("apply", *validation(), "-f", "-", stdin=JOBS)
     kubectl("wait", "--for=condition=complete", "job/shell", "--timeout=30s")
     kubectl("wait", "--for=condition=complete", "job/good", "--timeout=30s")

@@ -111,7 +111,6 @@ def test_stateful_sets_and_daemon_sets_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_jobs_are_shown(kubectl: Kubectl) -> None:
-    """With their state, their progress and the time they took."""
     create(
         kubectl,
         obj("Job", "batch/v1", "done", spec={"completions": 1, "template": FINITE}),
@@ -147,7 +146,6 @@ def test_jobs_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_cron_jobs_are_shown(kubectl: Kubectl) -> None:
-    """With their schedule and their active jobs."""
     create(kubectl, TICK)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "tick-1"}
     set_status(kubectl, "cj/tick", active=[job])
@@ -161,7 +159,6 @@ def test_cron_jobs_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_claims_volumes_and_revisions_are_shown(kubectl: Kubectl) -> None:
-    """With their bindings."""
     volume = {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
@@ -345,7 +342,6 @@ def test_a_job_has_all_fields_of_its_cron_jobs_template(kubectl: Kubectl) -> Non
 
 
 def test_a_wrong_job_status_is_refused(kubectl: Kubectl) -> None:
-    """With all its errors."""
     create(kubectl, obj("Job", "batch/v1", "j", spec={"template": FINITE}))
     patch = json.dumps({"status": {"ready": 1}})
     output = kubectl(
@@ -371,7 +367,6 @@ def test_a_stateful_set_is_scaled(kubectl: Kubectl) -> None:
 
 
 def _revision(kubectl: Kubectl, workload: JSON, number: int) -> JSON:
-    """Return a revision of a workload, as its controller makes it."""
     kind, name = workload["kind"], workload["metadata"]["name"]
     path, template = "jsonpath={.metadata.uid}", workload["spec"]["template"]
     owner = {

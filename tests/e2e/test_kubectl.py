@@ -100,7 +100,6 @@ def test_a_rollout_is_paused_resumed_and_restarted(kubectl: Kubectl) -> None:
 
 
 def test_a_deployment_is_scaled_and_waited_for(kubectl: Kubectl) -> None:
-    """Up and down."""
     kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
     for size in ("5", "1"):
@@ -130,7 +129,6 @@ def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
 
 
 def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
-    """Nothing is stored."""
     if version() < (1, 27):
         pytest.skip("an older kubectl validates by itself")
     wrong = manifest().replace("replicas:", "replicaz:")
@@ -161,7 +159,6 @@ def test_the_dependents_of_a_deleted_deployment_are_deleted(kubectl: Kubectl) ->
 
 
 def test_orphaned_objects_stay_until_a_user_deletes_them(kubectl: Kubectl) -> None:
-    """The replica set loses its owner, and keeps its pods."""
     kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     kubectl("delete", "deployment", "web", "--cascade=orphan")
@@ -192,7 +189,6 @@ def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
 
 
 def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> None:
-    """With a table of their own; they are garbage-collected like all others."""
     crd = definition()
     kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(crd))
     kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
@@ -232,7 +228,6 @@ def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> Non
 
 
 def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
-    """While it happens, in rows of the table."""
     kubectl("apply", *validation(), "-f", "-", stdin=manifest(replicas=1))
     rolled_out(kubectl)
     namespace = kubectl(
@@ -256,7 +251,6 @@ def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
 
 
 def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
-    """Line by line, on a cluster that ends with the script."""
     if version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     readme = (Path(__file__).parents[2] / "README.md").read_text()

@@ -29,7 +29,6 @@ def top(kubectl: Kubectl, *arguments: str) -> list[str]:
 
 
 def test_top_shows_the_load_of_annotations(kubectl: Kubectl) -> None:
-    """Without annotations a pod is idle; pods share the load of their deployment."""
     deploy(kubectl, 2)
     head = "NAME  CPU(cores)  MEMORY(bytes)"
     assert top(kubectl, "pods") == [head, *["web-*  1m  8Mi"] * 2]
@@ -60,7 +59,6 @@ def test_top_shows_the_answers_of_a_config_map(kubectl: Kubectl) -> None:
 
 
 def test_an_exposed_deployment_has_endpoints(kubectl: Kubectl) -> None:
-    """As long as its service is there; quotas count services and pods."""
     deploy(kubectl, 2)
     kubectl("expose", "deployment", "web", "--port=80", "--target-port=8080")
     path = "jsonpath={.endpoints[*].conditions.ready}"
@@ -91,7 +89,6 @@ def test_an_exposed_deployment_has_endpoints(kubectl: Kubectl) -> None:
 
 
 def test_an_autoscaler_follows_the_load(kubectl: Kubectl) -> None:
-    """Up to its maximum."""
     kubectl("create", "deployment", "web", "--image=nginx")
     kubectl("set", "resources", "deployment", "web", "--requests=cpu=100m")
     kubectl("rollout", "status", "deployment/web", "--timeout=20s")

@@ -54,7 +54,6 @@ def until(is_so: Callable[[], bool], seconds: float = 20) -> None:
 def test_nodes_and_their_leases_are_shown_as_on_a_real_cluster(
     kubectl: Kubectl,
 ) -> None:
-    """Also in a wide table."""
     kubectl("label", "node", "node-1", "node-role.kubernetes.io/worker=")
     assert table(kubectl, "nodes", "-o", "wide", "--no-headers") == [
         f"node-{number}  Ready  {role}  AGE  v1.36.2  172.18.0.{number + 2}  <none>  "
@@ -69,7 +68,6 @@ def test_nodes_and_their_leases_are_shown_as_on_a_real_cluster(
 
 
 def test_a_node_is_described_in_full(kubectl: Kubectl) -> None:
-    """Lease, conditions, addresses, capacity, pods, their requests, and events."""
     run_pods(kubectl, 3)
     kubectl("set", "resources", "deployment/web", "--requests=cpu=500m,memory=1Gi")
     kubectl("rollout", "status", "deployment/web", "--timeout=30s")

@@ -62,13 +62,11 @@ REFUSED = [
 
 
 def _events(kubectl: Kubectl, pod: str) -> list[str]:
-    """Return the lines of the events that kubectl describes."""
     described = kubectl("describe", "pod", pod).partition("Events:\n")[2]
     return [each.strip() for each in described.splitlines()[2:]]
 
 
 def test_kubectl_shows_the_effects_of_annotations(kubectl: Kubectl) -> None:
-    """In its table, in descriptions, in logs, and in errors."""
     kubectl("apply", *validation(), "-f", "-", stdin=PODS)
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=20s")
     reason = "{.status.containerStatuses[0].state.waiting.reason}"

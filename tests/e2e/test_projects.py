@@ -64,7 +64,6 @@ def applied(kubeconfig: Path, path: Path, *flags: str) -> dict[str, str]:
 
 
 def test_manifests_of_projects_apply(kubeconfig: Path) -> None:
-    """In one command and without a warning; again, and on the server."""
     if version() < (1, 27):
         pytest.skip("an older kubectl cannot validate on the server")
     first = applied(kubeconfig, PROJECTS)

@@ -31,7 +31,6 @@ def run(
 
 
 def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
-    """Requests and limits each have a column; scopes are explained."""
     hard = "pods=3,requests.cpu=1,limits.memory=1Gi,count/deployments.apps=2"
     kubectl("create", "quota", "compute", f"--hard={hard}")
     kubectl("create", "quota", "bare", "--hard=pods=5", "--scopes=BestEffort")
@@ -60,7 +59,6 @@ def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
 
 
 def test_a_quota_refuses_pods_that_exceed_it(kubectl: Kubectl) -> None:
-    """And pods without the limited resources; a deleted pod frees its usage."""
     kubectl("create", "quota", "q", "--hard=requests.cpu=1")
     counted(kubectl, "q")
     large = {"requests": {"cpu": "600m"}}
@@ -78,7 +76,6 @@ def test_a_quota_refuses_pods_that_exceed_it(kubectl: Kubectl) -> None:
 
 
 def test_an_invalid_quota_is_refused(kubectl: Kubectl) -> None:
-    """With the name of the wrong field."""
     output = kubectl("create", "quota", "q", "--hard=monkeys=1", ok=False)
     assert 'spec.hard[monkeys]: Invalid value: "monkeys": must be a standard' in output
     arguments = ("--hard=cpu=1", "--scopes=BestEffort")

@@ -69,7 +69,6 @@ def test_a_user_grants_no_more_than_it_has(kubectl: Kubectl) -> None:
 
 
 def test_roles_are_reconciled(kubectl: Kubectl) -> None:
-    """`auth reconcile` adds rules, and makes a binding to another role again."""
     manifest = """
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

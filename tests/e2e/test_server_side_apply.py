@@ -37,7 +37,6 @@ def managers(obj: JSON) -> list[tuple[str, str]]:
 def test_a_deployment_that_a_client_applied_is_applied_on_the_server(
     kubectl: Kubectl,
 ) -> None:
-    """Without conflicts, and back again; the annotation is kept right."""
     kubectl("apply", "-f", "-", stdin=deployment(1))
     web = shown(kubectl, "deployment/web")
     assert managers(web) == [("kubectl-client-side-apply", "Update")]
@@ -82,8 +81,6 @@ def test_two_manifests_own_their_parts_of_an_object(kubectl: Kubectl) -> None:
 
 
 def test_objects_without_a_manifest_leave_the_applied_set(kubectl: Kubectl) -> None:
-    """With ``--prune --applyset``, by clients and on the server."""
-
     def apply(*names: str, flags: tuple[str, ...] = ()) -> str:
         maps = [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}

@@ -47,7 +47,6 @@ def masked(lines: list[str]) -> list[str]:
 
 
 def test_services_of_all_types_are_created_and_shown(kubectl: Kubectl) -> None:
-    """With their addresses and ports, as far as they have any."""
     kubectl("create", "service", "clusterip", "plain", "--tcp=80:8080", "--tcp=443")
     kubectl("create", "service", "nodeport", "node", "--tcp=80", "--node-port=30500")
     kubectl("create", "service", "loadbalancer", "balanced", "--tcp=53")
@@ -194,7 +193,6 @@ def test_endpoints_and_slices_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_budgets_are_created_and_shown(kubectl: Kubectl) -> None:
-    """With the numbers of their status."""
     selector = "--selector=app=web"
     kubectl("create", "pdb", "least", selector, "--min-available=2")
     kubectl("create", "pdb", "most", selector, "--max-unavailable=50%")
@@ -258,7 +256,6 @@ def test_autoscalers_are_created_and_shown(kubectl: Kubectl) -> None:
 
 
 def test_service_cidrs_and_addresses_are_shown(kubectl: Kubectl) -> None:
-    """Addresses with the services that have them."""
     kubectl("create", "service", "clusterip", "web", "--clusterip=10.96.7.7", "--tcp=1")
     assert table(kubectl, "servicecidrs") == [
         "NAME  CIDRS  AGE",

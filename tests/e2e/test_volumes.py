@@ -48,7 +48,6 @@ def wait_until(kubectl: Kubectl, name: str, path: str, wanted: str) -> None:
 
 
 def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
-    """With its claims, which are protected while its pods use them."""
     create(kubectl, DB)
     kubectl("rollout", "status", "statefulset/db", "--timeout=30s")
     namespace = read(kubectl, "statefulset/db", ".metadata.namespace")
@@ -110,7 +109,6 @@ def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
 
 
 def test_the_driver_of_the_cluster_is_shown(kubectl: Kubectl) -> None:
-    """With its registration on each node."""
     assert table(kubectl, "csidrivers", "-o", "wide") == [
         (
             "NAME  ATTACHREQUIRED  PODINFOONMOUNT  STORAGECAPACITY  TOKENREQUESTS  "

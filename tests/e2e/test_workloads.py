@@ -127,7 +127,6 @@ def test_a_rollout_is_followed_restarted_and_undone(
 
 
 def test_a_stateful_set_has_pods_and_claims_of_its_own(kubectl: Kubectl) -> None:
-    """The claims get bound, outlive a scaling down, and are used again."""
     apply(kubectl, DB)
     rolled_out(kubectl, "statefulset/db")
     header, row = kubectl("get", "statefulsets").splitlines()
@@ -164,7 +163,6 @@ def test_a_stateful_set_has_pods_and_claims_of_its_own(kubectl: Kubectl) -> None
 
 
 def test_the_storage_classes_are_listed(kubectl: Kubectl) -> None:
-    """With their columns, the default one marked."""
     header, immediate, standard = kubectl("get", "storageclass").splitlines()
     assert header.split() == [
         *("NAME", "PROVISIONER", "RECLAIMPOLICY", "VOLUMEBINDINGMODE"),
@@ -223,7 +221,6 @@ def test_a_job_whose_pods_fail_is_seen_to_fail(kubectl: Kubectl) -> None:
 def test_a_cron_job_runs_when_asked_to_and_makes_up_for_a_run(
     kubectl: Kubectl,
 ) -> None:
-    """By hand with --from, and by itself for the night that it missed."""
     if version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     kubectl("create", "cronjob", "r", "--image=i", "--schedule=0 3 * * *")

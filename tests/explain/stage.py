@@ -36,7 +36,6 @@ class Stage:
     async def send(
         self, method: str, path: str, body: Any = None, **query: str
     ) -> Response:
-        """Send a request that must succeed."""
         kind = "application/json"
         if method == "PATCH":
             kind = "application/apply-patch+yaml" if "force" in query else _MERGE
@@ -83,7 +82,6 @@ class Stage:
         return [each["name"] for each in found if each["namespace"] == NAMESPACE]
 
     async def pass_time(self, seconds: float) -> None:
-        """Let virtual time pass."""
         await asyncio.sleep(seconds)
 
     def _view(self) -> View:
@@ -95,7 +93,6 @@ class Stage:
         )
 
     async def explain(self, *words: str) -> Explanation:
-        """Return the explanation of an object of the namespace."""
         return await explain_target(self._view(), parse_target(words), NAMESPACE)
 
     async def explain_all(self) -> Sequence[Explanation]:

@@ -58,7 +58,6 @@ class Slow:
 async def test_objects_are_explained_eight_at_a_time_and_share_answers(
     cluster: Cluster,
 ) -> None:
-    """Forty pods of one node: the node is read once."""
     add_node(cluster)
     for number in range(40):
         cluster.add("Pod", f"web-{number}", **pod())
@@ -75,7 +74,6 @@ async def test_objects_are_explained_eight_at_a_time_and_share_answers(
 
 
 async def test_a_kind_that_cannot_be_read_is_named(cluster: Cluster) -> None:
-    """The namespace is not said to be healthy without a remark."""
     refusing = Slow(cluster.transport, ("/deployments",))
     (found,) = await explain_all(view_of(cluster, refusing), "default")
     assert found == Explanation(

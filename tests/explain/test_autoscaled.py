@@ -108,7 +108,6 @@ async def test_the_pods_of_a_stateful_set_are_its_own(cluster: Cluster) -> None:
 async def test_a_metric_of_a_foreign_pod_is_not_to_be_repaired(
     cluster: Cluster,
 ) -> None:
-    """The remedy is that of the selector."""
     body = autoscaler("Deployment", status="False", reason="FailedGetResourceMetric")
     server = Given(deployments=[workload()], replicasets=SETS, pods=[OWN, pod("b")])
     found = await explained(cluster, HORIZONTAL_POD_AUTOSCALERS, body, server)

@@ -291,7 +291,6 @@ async def test_a_set_waits_for_the_claim_of_an_earlier_set_to_go(
 async def test_a_deployment_that_gets_no_new_replica_set_says_why(
     cluster: Cluster, reason: str, code: str
 ) -> None:
-    """The condition has the sentence."""
     condition = {
         "type": "Progressing",
         "status": "False",

@@ -138,7 +138,6 @@ async def test_the_node_the_taint_and_the_time_are_named(cluster: Cluster) -> No
 async def test_each_owner_of_pods_is_told_of_the_taint(
     cluster: Cluster, resource: AnyResource, status: dict[str, Any], above: str
 ) -> None:
-    """The controller of a daemon set fixes the node of each pod."""
     body = workload(tolerating(30, **NODE_NAME), **status)
     found = await explained(cluster, resource, body, Given(nodes=[FIXED]))
     causes = found.causes[0].because if above else found.causes

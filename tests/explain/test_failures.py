@@ -104,7 +104,6 @@ async def test_an_object_whose_events_repeat_a_failure_is_stuck(
 async def test_a_failure_before_the_present_spec_does_not_count(
     cluster: Cluster, changed: str, expected: Chain
 ) -> None:
-    """The controller starts another attempt."""
     writer = {"manager": "kubectl", "time": changed, "fieldsV1": {"f:spec": {}}}
     body = {
         "metadata": named("web", generation=1, managedFields=[writer]),

@@ -25,7 +25,6 @@ def _unexpected(error: Unread) -> None:
 async def followed(
     states: Sequence[State], seconds: float
 ) -> tuple[list[State], float]:
-    """Return the states that are shown, and the seconds that it took."""
     left = list(states)
 
     async def look() -> Sequence[Explanation]:
@@ -109,7 +108,6 @@ async def test_a_healthy_answer_that_is_incomplete_must_stay_to_be_the_end() -> 
 
 @pytest.mark.looptime
 async def test_a_look_that_goes_on_ends_with_the_time_to_follow() -> None:
-    """The last answer stays the last one."""
     looks = 0
 
     async def look() -> Sequence[Explanation]:

@@ -98,7 +98,6 @@ async def test_a_program_that_starts_may_fail_its_probes_for_a_time(
 async def test_a_probe_that_failed_in_an_older_run_did_not_end_the_last_one(
     cluster: Cluster, at: str, below: list[Any]
 ) -> None:
-    """The last run ended by itself."""
     end = {"exitCode": 1, "startedAt": before(5), "finishedAt": before(3)}
     status = {
         "restartCount": 5,

@@ -25,7 +25,6 @@ FULL = (
 
 
 def replica_set(message: str = "") -> dict[str, Any]:
-    """Return a replica set that lacks its pod, refused with a message."""
     failure = {
         "type": "ReplicaFailure",
         "status": "True",
@@ -67,7 +66,6 @@ async def test_a_quota_that_is_gone_does_not_refuse_pods_any_more(
 async def test_a_right_that_a_controller_lacks_is_no_missing_service_account(
     cluster: Cluster,
 ) -> None:
-    """The message names the account of the controller, which exists."""
     message = (
         'pods is forbidden: User "system:serviceaccount:kube-system:replicaset-'
         'controller" cannot create resource "pods" in API group "" in the namespace '
@@ -204,7 +202,6 @@ async def test_a_claim_whose_pod_fits_no_node_does_not_change_by_itself(
 async def test_a_pod_for_which_others_leave_a_node_is_not_stuck(
     cluster: Cluster,
 ) -> None:
-    """The scheduler has chosen a node, and evicts pods of a lower priority."""
     body = unscheduled(NO_CPU, nominatedNodeName="node-1")
     body["spec"]["volumes"] = []
     found = await explained(cluster, PODS, body)
@@ -260,7 +257,6 @@ async def test_a_pod_for_which_others_leave_a_node_is_not_stuck(
 async def test_a_refusal_is_told_without_the_name_of_the_object(
     cluster: Cluster, message: str, code: str, reason: str
 ) -> None:
-    """The name is another one each time."""
     found = await explained(cluster, REPLICASETS, replica_set(message))
     assert [(each.code, each.what) for each in found.causes] == [
         (code, f"a pod is missing: the API server refuses new ones: {reason}")

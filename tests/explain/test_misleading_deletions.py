@@ -179,7 +179,6 @@ HELD = "the finalizer kubernetes.io/pvc-protection holds it"
 async def test_the_pods_that_keep_a_claim_are_named(
     cluster: Cluster, pods: list[Any], what: str, below: list[Any]
 ) -> None:
-    """Without such a pod, the controller has not done its work."""
     claim = {"metadata": deleted("data", "kubernetes.io/pvc-protection")}
     found = await explained(cluster, CLAIMS, claim, Given(pods=pods))
     (held,) = found.causes

@@ -143,7 +143,6 @@ async def test_a_quota_that_is_not_counted_is_not_healthy(cluster: Cluster) -> N
 async def test_a_replica_set_that_a_quota_refuses_names_the_quota(
     cluster: Cluster,
 ) -> None:
-    """The deployment has the refusal in its condition."""
     full = quota("1", name="count/replicasets.apps")
     condition = {
         "type": "Progressing",
@@ -175,7 +174,6 @@ async def test_a_replica_set_that_a_quota_refuses_names_the_quota(
 
 
 def job(name: str, minutes: int, end: str = "", **spec: Any) -> Any:
-    """Return a job of the cron job, created some minutes ago."""
     conditions = [
         {
             "type": end,

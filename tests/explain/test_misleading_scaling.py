@@ -160,7 +160,6 @@ def pod(name: str, *, ready: bool) -> dict[str, Any]:
 
 
 async def test_a_pod_with_two_budgets_is_never_evicted(cluster: Cluster) -> None:
-    """Both budgets allow it, and the API server refuses it all the same."""
     mine, other = budget("web", 1), budget("all", 1)
     pods = [pod("web-0", ready=True), pod("web-1", ready=True)]
     server = Given(poddisruptionbudgets=[mine, other], pods=pods)

@@ -134,7 +134,6 @@ async def test_old_pods_that_fail_are_a_cause_beside_a_pause(cluster: Cluster) -
 
 
 async def test_a_suspended_job_may_have_pods_that_have_failed(cluster: Cluster) -> None:
-    """The answer does not say that there are none."""
     failed = pod("web-x", ready=False, phase="Failed")
     body = workload({"suspend": True}, failed=1)
     found = await explained(cluster, JOBS, body, Given(pods=[failed]))
@@ -192,7 +191,6 @@ async def test_a_service_lacks_pods_because_its_workload_has_none(
 
 
 async def test_pods_that_have_ended_do_not_become_ready(cluster: Cluster) -> None:
-    """For example those of a job with the labels of the service."""
     pods = [pod(name, ready=False, phase="Succeeded") for name in ("a", "b")]
     found = await explained(cluster, SERVICES, SERVICE, Given(pods=pods))
     assert [(each.code, each.state, each.what) for each in found.causes] == [

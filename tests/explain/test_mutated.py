@@ -112,7 +112,6 @@ async def test_the_field_that_something_changes_is_named(cluster: Cluster) -> No
 async def test_an_event_about_a_changed_replica_set_counts_until_the_spec_changes(
     cluster: Cluster, minutes: int, expected: list[Chain]
 ) -> None:
-    """Without a progress deadline there is no condition."""
     about = {"kind": "Deployment", "name": "web", "uid": "uid-of-web"}
     told = event(
         "ReplicaSetMutated", "Admission has changed x.", before(minutes), **about

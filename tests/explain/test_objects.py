@@ -67,7 +67,6 @@ async def test_an_object_with_an_unusable_field_is_not_called_healthy(
 
 @pytest.mark.looptime
 async def test_a_readiness_gate_that_is_not_true_is_the_cause(cluster: Cluster) -> None:
-    """The condition has the message of the controller that sets it."""
     add_node(cluster)
     given = pod(
         containerStatuses=[
@@ -260,7 +259,6 @@ async def test_a_refusal_is_told_apart_by_its_message(
 
 @pytest.mark.looptime
 async def test_objects_that_may_not_be_read_are_named() -> None:
-    """The rest of the answer is there all the same."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("reader", User("reader"))
     grant(cluster, "pods")
@@ -277,7 +275,6 @@ async def test_objects_that_may_not_be_read_are_named() -> None:
 
 
 def grant(cluster: Cluster, resource: str) -> None:
-    """Let the user "reader" read one resource."""
     api = "rbac.authorization.k8s.io/v1"
     rule = {"apiGroups": [""], "resources": [resource], "verbs": ["get", "list"]}
     cluster.add("ClusterRole", "reader", api, rules=[rule])
@@ -334,7 +331,6 @@ async def test_a_request_without_an_answer_ends_after_its_timeout(
 
 @pytest.mark.looptime
 async def test_a_container_that_has_done_its_work_is_no_cause(cluster: Cluster) -> None:
-    """Such a pod of a job runs on with its other containers."""
     add_node(cluster)
     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": NOW}
     given = pod(

@@ -102,7 +102,6 @@ async def test_a_custom_resource_is_as_stuck_as_its_objects(
 
 
 async def test_a_workload_of_a_custom_resource_is_among_all(cluster: Cluster) -> None:
-    """No explanation of an owner has it: custom resources are not among all."""
     space = {"metadata": {"name": "shop", "uid": "u"}}
     server = Given(persistentvolumeclaims=[stuck_claim("a")], namespaces=[space])
     found = await explain_all(view_of(cluster, server), "shop")
@@ -144,7 +143,6 @@ OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 async def test_any_object_has_an_answer(
     cluster: Cluster, metadata: dict[str, Any], expected: list[Chain]
 ) -> None:
-    """For example a config map: its deletion, its owner, its finalizers."""
     server = Given(deployments=[{"metadata": named("web")}])
     body = {"metadata": named("settings", **metadata), "data": {"Ready": "False"}}
     found = await explained(cluster, CONFIG_MAPS, body, server)

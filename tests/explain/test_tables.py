@@ -80,7 +80,6 @@ def _cause(name: str, state: State, since: str = "", code: str = "X") -> Cause:
 
 
 def test_like_causes_are_merged_into_the_first_with_the_earliest_time() -> None:
-    """Others stay as they are."""
     other = _cause("c", State.STUCK, "2026-01-01T00:00:03Z", "Y")
     causes = [
         _cause("b", State.STUCK, "2026-01-01T00:00:01Z"),

@@ -91,7 +91,6 @@ async def test_a_kind_that_the_server_has_not_is_named_in_the_words_of_kubectl(
 def test_words_are_understood_as_kubectl_does(
     words: tuple[str, ...], targets: list[Target]
 ) -> None:
-    """Without a name, all objects of a kind are meant."""
     assert list(parse_words(words)) == targets
 
 

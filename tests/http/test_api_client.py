@@ -22,7 +22,6 @@ async def cluster() -> AsyncGenerator[DevCluster, None]:
 async def test_code_for_kubernetes_asyncio_runs_over_our_connections(
     cluster: DevCluster,
 ) -> None:
-    """Under the name of the transport, with requests beside a watch."""
     transport = HTTPTransport(cluster.credentials(), "census/v1")
     core: Any = client.CoreV1Api(Client(transport, SystemClock()).api_client())
     names: list[str] = []

@@ -166,7 +166,6 @@ def certificate() -> ssl.SSLContext:
 async def connected(
     server: Server, host: str = "127.0.0.1"
 ) -> AsyncGenerator[HTTPTransport, None]:
-    """Run the server, and return a transport to it."""
     async with server.running():
         scheme = "https" if server.tls else "http"
         credentials = Credentials(
@@ -308,7 +307,6 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits(
 
 
 async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -> None:
-    """The check and the write are in one turn of the event loop."""
     answers: list[float] = []
 
     class Ending(Owned):

@@ -117,7 +117,6 @@ async def test_a_look_up_ends_when_its_transport_closes(
 
 
 async def test_a_handshake_ends_when_its_transport_closes() -> None:
-    """The server accepts the connection, and says nothing; the socket is closed."""
     server = Server()
     async with server.running():
         transport = transport_to(server, scheme="https")

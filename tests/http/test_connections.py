@@ -216,7 +216,6 @@ async def refused(transport: HTTPTransport) -> None:
 async def test_after_a_refused_connection_the_server_is_found_at_a_new_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The server has moved to another address."""
     resolver = Resolver(monkeypatch, "127.0.0.1")
     server = Server()
     async with server.running("127.0.0.2") as port:
@@ -295,7 +294,6 @@ async def test_the_name_is_looked_up_for_each_connection(
 async def test_the_time_of_each_look_up_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a failed one, too; an address is not looked up."""
     resolver = Resolver(monkeypatch, "")
     look_ups = LookUpSeconds()
     registry = CollectorRegistry()

@@ -69,15 +69,12 @@ def on_uvloop(test: Test) -> None:
 
 
 async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    """Wait for a condition, half a minute at most."""
     async with asyncio.timeout(30):
         while not await condition():  # noqa: ASYNC110 - it polls a server
             await asyncio.sleep(0.02)
 
 
 def test_a_rollout_goes_all_the_way_over_https() -> None:
-    """Manager, API server and nodes in one process, connected over TLS."""
-
     async def test() -> None:
         clock = SystemClock()
         options = ClusterOptions(pod_start_delay=0.05, grace_scale=0)
@@ -108,8 +105,6 @@ def test_a_rollout_goes_all_the_way_over_https() -> None:
 
 
 def test_errors_come_through_http() -> None:
-    """Refusals by reason, a wrong token, a wrong authority, no server."""
-
     async def test() -> None:
         clock = SystemClock()
         async with DevCluster(ClusterOptions(nodes=0), clock) as cluster:
@@ -137,8 +132,6 @@ def test_errors_come_through_http() -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
-    """After the request's timeout, for plain requests and for streams."""
-
     async def test(port: int) -> None:
         credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
         transport = HTTPTransport(credentials, "test")
@@ -198,8 +191,6 @@ def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send(
 
 @pytest.mark.slow
 def test_a_watch_survives_the_restart_of_its_server() -> None:
-    """The informer relists, and its cache equals the server's state again."""
-
     async def test() -> None:
         clock = SystemClock()
         memory = Cluster()
@@ -250,8 +241,6 @@ async def listing(transport: HTTPTransport) -> int:
 def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
     tmp_path: Path,
 ) -> None:
-    """For requests and watches; without a new token, the 401 stays."""
-
     async def test() -> None:
         clock = SystemClock()
         memory = Cluster()
@@ -283,8 +272,6 @@ def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
 
 
 def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
-    """The daemon's connections use the new content of the file."""
-
     async def test() -> None:
         clock = SystemClock()
         memory = Cluster()
@@ -398,7 +385,6 @@ def test_a_proxy_is_gone_through() -> None:
 def test_a_second_signal_ends_the_process_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first signal stops the daemon in order, the second does not wait."""
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
 
@@ -486,7 +472,6 @@ def token_of(kubeconfig: Path) -> dict[str, str]:
 def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
     devcluster: Path,
 ) -> None:
-    """As in a container: with a kubeconfig, scraped metrics, and SIGTERM."""
     port = free_port()
     bearer = token_of(devcluster)
     process = start(
@@ -639,7 +624,6 @@ LEASE = (
 def test_a_stolen_lease_ends_the_daemon_with_1(
     devcluster: Path, tmp_path: Path
 ) -> None:
-    """With one line, for the operator."""
     log = tmp_path / "log"
     process = start(f"--kubeconfig={devcluster}", "--secure-port=0", *LEASE, log=log)
     wait_for(lambda: "Starting controller" in log.read_text(), process)

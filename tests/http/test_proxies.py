@@ -183,7 +183,6 @@ async def test_a_request_through_a_silent_proxy_ends_at_its_own_deadline() -> No
 async def test_a_dial_through_a_proxy_ends_when_its_transport_closes(
     behaviour: Behaviour,
 ) -> None:
-    """Both CONNECT and the handshake behind it."""
     proxy = Proxy(behaviour)
     async with proxy.running() as transport:
         running = asyncio.create_task(transport.request(WRITE))

@@ -61,7 +61,6 @@ def failed(_: Connection, error: BaseException) -> TransportError:
 
 
 def opened(socket: Any) -> tuple[Pool, Connection, ConnectionStream]:
-    """Return a stream whose request was sent."""
     pool = Pool(asyncio.get_running_loop())
     connection = Connection(pool, KEY)
     connection.connection_made(socket)

@@ -110,7 +110,6 @@ async def listening(serve: Any, pair: Pair | None) -> AsyncGenerator[int, None]:
 async def through(
     scheme: str, authority: Path, *, agreed: bytes = AGREED
 ) -> AsyncGenerator[tuple[HTTPTransport, Proxy], None]:
-    """Yield a transport to a server with TLS, through a proxy of a scheme."""
     served: list[bytes] = []
     async with listening(partial(serve, served), OF_SERVER) as target:
         proxy = Proxy(target, served, agreed)

@@ -58,7 +58,6 @@ def _some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 
 def pods(name: str = "p") -> st.SearchStrategy[Pod]:
-    """Return a strategy of pods with this name, of which few parts differ."""
     owner = st.builds(_owner, _KINDS, controller=st.booleans())
     condition = st.fixed_dictionaries(
         {

@@ -184,7 +184,6 @@ async def test_an_object_that_breaks_an_index_is_cached_as_it_was_before(
 async def test_a_broken_object_leaves_the_cache_when_it_is_deleted(
     cluster: Cluster,
 ) -> None:
-    """Also if the cache has a former version, or none."""
     await add_pod(cluster, "a", x="1")
     async with broken(cluster) as case:
         await relabel(cluster, "a", "broken")
@@ -235,7 +234,6 @@ def labelled(name: str, x: str, uid: str = "u") -> Pod:
 
 
 async def test_a_handler_that_fails_is_counted(cluster: Cluster) -> None:
-    """The others are called, also for the same object."""
     await add_pod(cluster, "a", y="1")
 
     def fail(*_: Any) -> None:

@@ -23,7 +23,6 @@ def _comparison(*paths: str) -> tuple[Comparison, dict[str, int]]:
 def test_exactly_the_parts_that_differ_are_found(
     old: Pod, new: Pod, paths: set[str]
 ) -> None:
-    """Whichever other parts are compared as well."""
     comparison, bits = _comparison(*sorted(paths))
     changed = comparison.changed(old, new)
     found = {path for path, bit in bits.items() if changed & bit}
@@ -63,7 +62,6 @@ def test_a_comparison_of_nothing_finds_nothing() -> None:
 
 
 def test_the_entries_of_a_list_are_compared_by_their_type() -> None:
-    """Also if several entries have the type, or one moves in the list."""
     comparison, bits = _comparison("status.conditions[Ready]", "status.conditions")
     ready, other = {"type": "Ready", "status": "True"}, {"type": "Other"}
     not_ready = {"type": "Ready", "status": "False"}

@@ -56,7 +56,6 @@ class Dispatched:
     def add(
         self, number: int, depends_on: DependsOn | None = None, kind: str = ""
     ) -> Registration[Pod]:
-        """Add a handler that notes its number."""
         handler: Handler[Pod] = Handler(
             on_add=lambda _: self.calls.append(("add", number)),
             on_update=lambda _, __: self.calls.append(("update", number)),
@@ -69,7 +68,6 @@ class Dispatched:
         return registration
 
     def update(self, old: Pod, new: Pod) -> Calls:
-        """Return the calls for an update."""
         earlier, self.calls = self.calls, []
         changed = self.store.comparison.changed(old, new)
         self.store.put(new, "n/p", changed)
@@ -163,7 +161,6 @@ def test_a_resync_calls_all_handlers_of_the_owners_kind(
 def test_a_removed_handler_is_not_called_any_more(
     declared: Declared, old: Pod, new: Pod, removed: int
 ) -> None:
-    """Although the dispatcher remembers the handlers of each combination."""
     dispatched = Dispatched(declared)
     before = dispatched.update(old, new)
     if removed < len(declared):

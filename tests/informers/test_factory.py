@@ -79,7 +79,6 @@ async def cached_pods(subject: InformerFactory, *readers: list[Reads]) -> list[P
 
 
 async def test_a_cache_keeps_the_declared_fields(cluster: Cluster) -> None:
-    """The union of all declarations, and always the identity of an object."""
     stored = await create_pod(cluster)
     phase, ready = (
         [Reads(NODES), Reads(PODS, path)]
@@ -144,7 +143,6 @@ async def test_two_monitors_of_different_types_are_a_clash(cluster: Cluster) -> 
 
 
 async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> None:
-    """Two controllers share it, and know nothing of each other."""
     subject = factory(cluster)
     monitor = subject.monitor(METADATA)
     assert subject.monitor(METADATA) is monitor
@@ -159,7 +157,6 @@ async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> 
 async def test_a_monitor_keeps_more_than_metadata_if_a_controller_reads_it(
     cluster: Cluster,
 ) -> None:
-    """In any order of the callers, and with any declarations."""
     subject = factory(cluster)
     subject.read_monitored(PODS)
     monitor = subject.monitor(METADATA)
@@ -193,7 +190,6 @@ async def test_a_shared_cache_keeps_the_fields_that_a_user_of_monitors_reads(
 async def test_a_monitor_cannot_ask_for_more_once_the_caches_run(
     cluster: Cluster,
 ) -> None:
-    """The objects in a running cache have lost the fields already."""
     subject = factory(cluster)
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(0)
@@ -245,7 +241,6 @@ async def test_a_held_informer_runs_once_somebody_needs_it(cluster: Cluster) -> 
 
 
 async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> None:
-    """From the start: objects are not read again when that controller starts."""
     stored = await create_pod(cluster)
     subject = factory(cluster)
     pods = subject.informer(PODS, [Reads(PODS, "status.phase")])

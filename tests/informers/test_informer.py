@@ -172,7 +172,6 @@ async def assert_equal_to_server(
 async def test_handlers_are_called_once_for_each_change(
     cluster: Cluster, stream_lists: bool
 ) -> None:
-    """The initial list as adds, then each change; late handlers too."""
     await add_pod(cluster, "a")
     seen, late = Seen(), Seen()
     async with informer(cluster, stream_lists=stream_lists) as subject:
@@ -235,7 +234,6 @@ async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:
 async def test_a_broken_connection_is_resumed_without_replaying(
     cluster: Cluster,
 ) -> None:
-    """Handlers get the missed changes, and no known object again."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a")
     async with informer(cluster, transport) as subject:
@@ -255,7 +253,6 @@ async def test_a_broken_connection_is_resumed_without_replaying(
 
 
 async def test_an_expired_version_leads_to_a_new_list(cluster: Cluster) -> None:
-    """Handlers get missed deletions with the last known state."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a", keep="no")
     await add_pod(cluster, "b")
@@ -277,7 +274,6 @@ async def test_an_expired_version_leads_to_a_new_list(cluster: Cluster) -> None:
 
 
 async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> None:
-    """The informer continues."""
     transport = Faulty(cluster)
     async with informer(cluster, transport) as subject:
         await subject.wait_for_sync()
@@ -293,8 +289,6 @@ async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> Non
 async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
     cluster: Cluster,
 ) -> None:
-    """For ever from then on, and the first list is not delayed."""
-
     def refuse(request: Request) -> Response | None:
         if dict(request.query).get("sendInitialEvents"):
             return Response(422, {}, b'{"reason":"Invalid","code":422}')
@@ -312,8 +306,6 @@ async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
 
 
 def refusing_streamed_lists(code: int) -> Callable[[Request], Response | None]:
-    """Return a fault that refuses streamed lists and no other request."""
-
     def refuse(request: Request) -> Response | None:
         if dict(request.query).get("sendInitialEvents"):
             return Response(code, {}, b'{"code":%d}' % code)
@@ -341,7 +333,6 @@ async def test_a_streamed_list_that_is_refused_is_read_in_pages_at_once(
 async def test_a_streamed_list_is_tried_again_after_429(
     cluster: Cluster,
 ) -> None:
-    """429 does not mean that streaming is unsupported; pages cost the server more."""
     transport = Faulty(cluster)
     transport.refuse = refusing_streamed_lists(429)
     async with informer(cluster, transport) as subject:
@@ -487,7 +478,6 @@ async def test_a_known_version_that_has_expired_is_not_asked_for_again(
 async def test_versions_that_start_again_are_accepted_after_a_quorum_read(
     cluster: Cluster,
 ) -> None:
-    """Also from a server that ignores the minimum version of a list."""
     for name in "abc":
         await add_pod(cluster, name)
     transport = Faulty(cluster)
@@ -544,8 +534,6 @@ async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> No
 
 
 async def test_a_server_that_answers_no_watch_is_asked_again(cluster: Cluster) -> None:
-    """Each request has a time after which it counts as failed."""
-
     async def hung(request: Request) -> Any:
         del request
         await asyncio.sleep(10_000)
@@ -560,7 +548,6 @@ async def test_a_server_that_answers_no_watch_is_asked_again(cluster: Cluster) -
 
 
 async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
-    """With the same object as old and new, after the resync period."""
     await add_pod(cluster, "a")
     seen = Seen()
     async with informer(cluster, resync_period=1000) as subject:
@@ -570,7 +557,6 @@ async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
 
 
 async def test_a_pod_with_another_uid_is_another_pod(cluster: Cluster) -> None:
-    """Handlers get a deletion and an addition."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a")
     async with informer(cluster, transport) as subject:
@@ -632,7 +618,6 @@ def pod(name: str, version: int = 1, owner: str = "", namespace: str = "n") -> P
 
 
 async def test_indexes_follow_the_objects() -> None:
-    """When an indexed value changes, and when an object is removed."""
     store: Store[Pod] = Store()
     store.put(pod("a", owner="x"))
     store.add_index(BY_CONTROLLER)

@@ -45,7 +45,6 @@ def found(objects: Sequence[Pod | ReplicaSet]) -> list[str]:
 
 
 def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
-    """For random labels and selectors of every kind."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
 
@@ -84,7 +83,6 @@ def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
 
 
 def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
-    """For random labels, of which some changed."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     pods: Store[Pod] = Store()
@@ -103,7 +101,6 @@ def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
 
 
 def test_a_selector_matches_what_a_scan_would_find() -> None:
-    """With any mix of values and expressions."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     pods: Store[Pod] = Store()
@@ -144,7 +141,6 @@ def test_a_selector_that_wants_two_values_of_a_label_matches_nothing() -> None:
 
 
 def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
-    """Absent, empty and invalid ones alike."""
     owners: Store[ReplicaSet] = Store()
     lister = Lister(owners, "ReplicaSet", BY_SELECTED_LABEL)
     bad = LabelSelectorRequirement(key="a", operator="Near")
@@ -206,7 +202,6 @@ def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
 
 
 def test_an_owner_may_be_of_no_namespace_and_have_no_selector() -> None:
-    """Config maps of a node, for instance."""
     nodes: Store[Node] = Store()
     lister = Lister(nodes, "Node", BY_SELECTED_LABEL)
     node = msgspec.convert({"metadata": {"name": "m", "uid": "1"}}, Node)

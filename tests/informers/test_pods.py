@@ -138,7 +138,6 @@ def test_a_pod_is_the_same_as_if_it_was_decoded_alone(
     events: list[tuple[str, dict[str, Any]]],
     order: st.DataObject,
 ) -> None:
-    """Also if its texts look like fields, and after many other pods."""
     transform = transform_of(reads)
     decoder = decoder_of(transform)
     played = order.draw(st.lists(st.sampled_from(events), min_size=1, max_size=8))
@@ -180,7 +179,6 @@ def specs_of(decoder: EventDecoder[Pod], *pods: dict[str, Any]) -> list[PodSpec]
 
 
 def test_pods_that_differ_by_their_tokens_only_share_one_spec() -> None:
-    """Those on other nodes share all but the name of the node."""
     decoder = decoder_of(transform_of(_EVERY_READ))
     one, two, far, unbound = specs_of(
         decoder, pod(1, "a"), pod(2, "a"), pod(3, "b"), pod(4)
@@ -218,7 +216,6 @@ def test_a_known_spec_is_not_decoded_again() -> None:
 
 
 def test_the_specs_that_are_remembered_are_few() -> None:
-    """All of them are forgotten once they are many."""
     specs = SharedSpecs(lambda spec: spec)
     texts = [b',"spec":{"hostname":"%d"}' % each for each in range(MAX_REMEMBERED + 2)]
     made = [specs.find(text) for text in texts]
@@ -238,7 +235,6 @@ def test_the_specs_that_are_remembered_are_few() -> None:
     ],
 )
 def test_bytes_that_are_no_short_spec_have_no_shared_spec(text: bytes) -> None:
-    """The pod is then decoded as a whole."""
     assert SharedSpecs(lambda spec: spec).find(text) is None
 
 
@@ -257,7 +253,6 @@ def _broken(**changes: Any) -> dict[str, Any]:
 def test_a_pod_that_cannot_be_decoded_has_the_usual_error(
     broken: dict[str, Any],
 ) -> None:
-    """And the pods after it are decoded."""
     line = line_of("MODIFIED", broken)
     decoder = decoder_of(transform_of(_EVERY_READ))
     found = [error_of(each.decode, line) for each in (EventDecoder(Pod), decoder)]
@@ -272,8 +267,6 @@ def error_of(decode: Callable[[bytes], Any], line: bytes) -> str:
 
 
 def test_a_spec_that_breaks_the_transform_is_decoded_with_its_pod() -> None:
-    """The reflector then reports the error, with the name of the pod."""
-
     def fail(spec: PodSpec) -> PodSpec:
         raise LookupError(spec.hostname)
 

@@ -62,7 +62,6 @@ async def test_readers_of_a_store_that_is_replaced_see_old_or_new_objects(
 async def test_handlers_get_the_same_calls_with_and_without_the_gate(
     cluster: Cluster, atomic: bool, others: int
 ) -> None:
-    """Deleted objects first, then new and changed ones, each once; no others."""
     same, changed = pod("same"), pod("changed")
     before = listed(pod("gone"), same, changed, pod("again", uid="1"))
     later = msgspec.structs.replace(
@@ -95,7 +94,6 @@ async def test_handlers_get_the_same_calls_with_and_without_the_gate(
 async def test_handlers_of_a_long_list_are_called_in_several_turns(
     cluster: Cluster, atomic: bool
 ) -> None:
-    """Also if all objects of the list differ from the cached ones."""
     async with informer(cluster, atomic_fifo=atomic) as subject:
         await subject.wait_for_sync()
         await subject.replaced(many("a", 1000), "1000")

@@ -159,7 +159,6 @@ def _node_name(pod: Pod) -> tuple[str]:
 async def test_each_controller_sees_the_shared_objects_by_its_own_declarations(
     cluster: Cluster,
 ) -> None:
-    """In listers, indexes and handlers, although the cache has the union."""
     cluster.add("Pod", "a", spec=WIRE["spec"], status=WIRE["status"])
     factory = informers(cluster)
     of_nodes, of_phases = (
@@ -197,7 +196,6 @@ def test_a_comparison_of_undeclared_fields_raises() -> None:
 
 @pytest.mark.looptime
 async def test_a_caller_of_a_monitor_reads_metadata_only(cluster: Cluster) -> None:
-    """Also where other controllers share an informer of the resource."""
     cluster.add("Pod", "a", spec=WIRE["spec"])
     factory = informers(cluster)
     ControllerInformers(factory, [Reads(PODS, "spec.nodeName")], "one").informer(PODS)

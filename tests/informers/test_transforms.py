@@ -48,7 +48,6 @@ def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
 
 
 def test_equal_parts_become_the_same() -> None:
-    """Labels, owners, and strings with few different values."""
     share = PodTransform()
     one, two = decoded("a"), decoded("b")
     for pod in (one, two):
@@ -78,7 +77,6 @@ def test_the_affinity_of_a_pod_is_kept_until_it_has_a_node() -> None:
 
 
 def test_parts_that_differ_stay_as_they_are() -> None:
-    """Owners, and the states of pods."""
     share = PodTransform()
     one, two = decoded("a"), decoded("b", owner="u2", ready="False")
     for pod in (one, two):
@@ -87,7 +85,6 @@ def test_parts_that_differ_stay_as_they_are() -> None:
 
 
 def test_pods_keep_the_declared_fields_and_share_them() -> None:
-    """Of conditions, those that controllers read."""
     transform = transform_for(
         PODS, [Reads(PODS, "status.conditions[Ready]"), Reads(PODS, "spec.nodeName")]
     )
@@ -164,7 +161,6 @@ def test_a_pod_with_several_labels_keeps_its_mounts(
 
 
 def test_pods_of_one_owner_share_their_ephemeral_volumes() -> None:
-    """Templates of claims are large; those of other pods stay apart."""
     transform = transform_for(PODS, [Reads(PODS, "spec.volumes")])
     assert transform is not None
     pods = []
@@ -193,8 +189,6 @@ def partial(name: str) -> PartialObject:
 
 
 def test_containers_keep_named_ports_and_are_shared_among_pods_of_an_owner() -> None:
-    """The pods of a stateful set have others once its template has changed."""
-
     def pod(name: str, port: int) -> Pod:
         named = {"name": "http", "containerPort": port, "protocol": "TCP"}
         unnamed = {"containerPort": 1, "protocol": "TCP"}
@@ -249,8 +243,6 @@ def test_endpoints_share_what_most_of_them_have_in_common() -> None:
 
 
 def test_resources_of_a_status_are_kept_while_they_differ_from_the_spec() -> None:
-    """The kubelet reports them always; they matter while a pod is resized."""
-
     def kept(in_use: str, allocated: str) -> list[object]:
         container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
         status = {
@@ -316,7 +308,6 @@ def test_resources_of_a_status_are_kept_while_a_resize_is_pending(reason: str) -
 def test_of_a_pod_with_a_node_only_an_affinity_to_other_namespaces_is_kept(
     namespaces: list[str], is_kept: bool
 ) -> None:
-    """Quotas count such pods; no other controller reads a running pod's affinity."""
     terms = [{"namespaces": namespaces}]
     affinity = {
         "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -343,5 +334,4 @@ def test_monitors_keep_only_the_identity_and_owners_of_objects() -> None:
 
 
 def test_other_objects_that_are_read_whole_have_no_transform() -> None:
-    """Nodes, without declarations."""
     assert transform_for(NODES, ()) is None

@@ -117,7 +117,6 @@ def entries(value: list[Any], at: str, paths: frozenset[str]) -> list[Any]:
 def test_the_union_of_the_declared_fields_is_kept_and_nothing_else(
     pod: dict[str, Any], paths: list[str], cut: int
 ) -> None:
-    """For random objects and random declarations."""
     middle = cut % len(paths)
     one, other = paths[:middle] or paths, paths[middle:]
     trim = trim_for([Reads(PODS, *one), Reads(PODS, *other)])
@@ -143,12 +142,10 @@ def test_the_union_of_the_declared_fields_is_kept_and_nothing_else(
 def test_there_is_nothing_to_trim_where_everything_is_read(
     declared: tuple[Reads, ...],
 ) -> None:
-    """No declaration, a declaration of whole objects, or all fields declared."""
     assert trim_for(declared) is None
 
 
 def test_nodes_and_jobs_are_trimmed_alike() -> None:
-    """Trimming works for every kind."""
     node = {
         "metadata": {
             "name": "n",

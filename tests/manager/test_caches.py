@@ -85,7 +85,6 @@ async def test_a_manager_without_a_synced_controller_does_not_lead(
 async def test_a_controller_without_shared_caches_waits_for_none(
     cluster: Cluster,
 ) -> None:
-    """The garbage collector's own watches start once this process leads."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("garbagecollector", "ttl-after-finished") as manager:
         await asyncio.wait_for(manager.started.wait(), 15)
@@ -96,7 +95,6 @@ async def test_a_controller_without_shared_caches_waits_for_none(
 async def test_a_synced_cache_that_cannot_be_read_any_more_is_reported(
     cluster: Cluster,
 ) -> None:
-    """After five minutes, by /readyz; /healthz does not depend on the API server."""
     daemon = RefusedDaemon(cluster)
     async with daemon.running("ttl-after-finished") as manager:
         await manager.started.wait()

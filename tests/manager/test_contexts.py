@@ -15,7 +15,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_one_controller_may_have_its_own_limit(cluster: Cluster) -> None:
-    """The others keep the general limit."""
     config = make_config()
     limits = {"replicaset-controller": RateLimit(qps=1, burst=1)}
     limited = replace(config, client=replace(config.client, controllers=limits))
@@ -33,7 +32,6 @@ async def test_one_controller_may_have_its_own_limit(cluster: Cluster) -> None:
 
 
 async def test_settings_of_the_config_reach_the_client(cluster: Cluster) -> None:
-    """With one request a second, three pods take seconds."""
     config = make_config()
     limited = replace(
         config, client=replace(config.client, limit=RateLimit(qps=1, burst=1))

@@ -47,8 +47,6 @@ async def which_thread() -> str:
 
 
 async def test_work_runs_in_the_thread_and_its_outcome_comes_back() -> None:
-    """Results as well as exceptions."""
-
     async def fail() -> None:
         msg = "no"
         raise ValueError(msg)
@@ -123,7 +121,6 @@ async def test_a_question_is_answered_by_the_main_loop() -> None:
 
 
 async def test_a_busy_main_loop_is_not_waited_for_and_not_asked_later() -> None:
-    """The message says for how long it is busy."""
     asked: list[str] = []
     problems: list[str] = []
     given_up = threading.Event()
@@ -194,7 +191,6 @@ async def test_a_page_is_made_piece_by_piece_in_the_main_loop() -> None:
 async def test_a_main_loop_that_does_not_take_the_news_of_a_lost_lease_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the stack that keeps it busy."""
     monkeypatch.setattr(_PATIENCE, 0.05)
     ended = threading.Event()
     reasons: list[str] = []
@@ -272,7 +268,6 @@ async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
 
 @pytest.mark.looptime
 async def test_a_manager_on_virtual_time_starts_no_thread(cluster: Cluster) -> None:
-    """Everything has one clock then."""
     before = threading.active_count()
     manager = ControllerManager(
         make_config(leader_election=LeaderElectionConfig()),

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_controllers_start_one_after_the_other(cluster: Cluster) -> None:
-    """With the interval, lengthened at random by up to as much again."""
     loop = asyncio.get_running_loop()
     async with cluster.manager(make_config(controller_start_interval=10.0)):
         assert 20 <= loop.time() <= 40.1
@@ -55,7 +54,6 @@ async def test_a_slow_webhook_of_one_namespace_delays_no_pod_of_another(
 
 
 async def test_stopping_finishes_the_syncs_in_progress(cluster: Cluster) -> None:
-    """No sync is cancelled, and recorded events are written."""
     handle = cluster.server.handle
 
     async def slow(request: Request) -> Any:
@@ -99,7 +97,6 @@ async def test_stopping_drops_the_keys_that_wait(cluster: Cluster) -> None:
 
 
 async def test_a_sync_that_hangs_does_not_stop_the_shutdown(cluster: Cluster) -> None:
-    """After the shut-down timeout the sync is cancelled."""
     handle = cluster.server.handle
 
     async def hang(request: Request) -> Any:
@@ -121,7 +118,6 @@ async def test_a_sync_that_hangs_does_not_stop_the_shutdown(cluster: Cluster) ->
 async def test_a_daemon_whose_controller_waits_can_be_stopped(
     cluster: Cluster, *, elects: bool
 ) -> None:
-    """At once."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("ttl", "ttl-after-finished", elects=elects) as manager:
         await manager.started.wait()
@@ -133,7 +129,6 @@ async def test_a_daemon_whose_controller_waits_can_be_stopped(
 async def test_a_controllers_workers_that_died_make_it_unhealthy(
     cluster: Cluster,
 ) -> None:
-    """By its name, among the checks."""
     daemon = Daemon(cluster, "a", make_config())
     await daemon.manager.started.wait()
     await settle(1)

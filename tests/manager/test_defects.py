@@ -46,7 +46,6 @@ async def holder(cluster: Cluster) -> str:
 async def test_a_manager_that_ends_by_a_defect_releases_its_lease(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The standby leads at once; nothing is written after the release."""
     first = Daemon(cluster, "first")
     monkeypatch.setattr(first.manager._caches, "_report_sync", defect_after(30))
     await first.manager.started.wait()
@@ -83,7 +82,6 @@ async def test_a_manager_that_is_cancelled_releases_its_lease(cluster: Cluster) 
 async def test_a_controller_that_ends_by_a_defect_runs_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other controllers, the lease and the health are not concerned."""
     run = Workers.run
     failures = [LookupError("no such code")] * 3
 
@@ -145,7 +143,6 @@ async def running(
 async def test_objects_that_break_the_transform_are_reconciled_like_others(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No controller ends, no pod is created twice, and the errors are counted."""
     transform_for = transforms.transform_for
 
     def breaking(resource: Any, reads: Any) -> Any:

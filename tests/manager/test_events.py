@@ -60,7 +60,6 @@ def record(recorder: EventBroadcaster, name: str) -> None:
 
 
 async def test_recorded_events_are_written_before_the_end(cluster: Cluster) -> None:
-    """The events of all components, concurrently."""
     way = Slow(cluster, 2.0)
     loop = asyncio.get_running_loop()
     async with running(cluster, way) as (events, made):

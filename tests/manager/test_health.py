@@ -49,7 +49,6 @@ async def test_a_daemon_that_starts_first_waits_for_its_server(
 async def test_the_checks_are_those_of_the_parts_in_their_order(
     cluster: Cluster,
 ) -> None:
-    """/healthz: lease, controllers; /readyz: API server, shutdown, caches."""
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
     health = daemon.manager

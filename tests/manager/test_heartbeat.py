@@ -37,7 +37,6 @@ class Watched:
 
 
 async def test_a_loop_that_beats_is_well(cluster: Cluster) -> None:
-    """And nothing is logged."""
     watched = Watched(cluster)
     watched.beat()
     await asyncio.sleep(1000)
@@ -51,7 +50,6 @@ async def test_a_loop_that_beats_is_well(cluster: Cluster) -> None:
 async def test_a_loop_that_stalls_is_reported_once_with_its_stack(
     cluster: Cluster,
 ) -> None:
-    """And once more when it turns again."""
     watched = Watched(cluster)
     watched.beat()
     await asyncio.sleep(5)

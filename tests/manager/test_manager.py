@@ -63,7 +63,6 @@ async def test_every_write_is_one_that_upstreams_roles_allow(
 async def test_the_metrics_have_upstreams_names_labels_and_buckets(
     cluster: Cluster,
 ) -> None:
-    """Each series that dashboards query."""
     recording = RecordingTransport(cluster.transport)
     registry = CollectorRegistry()
     manager = ControllerManager(
@@ -130,7 +129,6 @@ async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
 async def test_the_remaining_time_of_a_plugins_credential_is_a_metric(
     cluster: Cluster,
 ) -> None:
-    """In seconds from now; a credential without an end has none."""
     expires_at = cluster.clock.now() + timedelta(seconds=90)
     connections = Connections(
         cluster.transport, credential_expires_at=lambda: expires_at
@@ -166,7 +164,6 @@ async def test_a_health_check_changes_nothing(cluster: Cluster) -> None:
 
 
 async def test_the_longest_turn_is_measured(cluster: Cluster) -> None:
-    """Among the turns in which workers work; dropped after one or two minutes."""
     daemon = RefusedDaemon(cluster)
     async with daemon.running("ttl", elects=False) as manager:
         await manager.started.wait()

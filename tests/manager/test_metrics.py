@@ -137,7 +137,6 @@ def _begins(prefix: str) -> Callable[[str], bool]:
 async def test_the_versions_and_gates_are_those_that_are_emulated(
     cluster: Cluster,
 ) -> None:
-    """With ``--emulated-version`` and a gate that has no effect here."""
     registry = CollectorRegistry()
     config = replace(
         make_config(), emulated_version="1.34", given_gates={"WatchList": False}

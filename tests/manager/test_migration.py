@@ -57,7 +57,6 @@ async def hold(cluster: Cluster, holder: str) -> None:
 async def test_a_controller_given_to_another_manager_does_not_run(
     cluster: Cluster,
 ) -> None:
-    """Neither is the lease of the migration taken: nothing runs under it here."""
     log = io.StringIO()
     async with cluster.manager(
         migrating(replicaset="cloud-controller-manager"),
@@ -105,7 +104,6 @@ async def test_a_controller_given_to_this_manager_starts_with_the_second_lease(
 
 
 async def test_a_standby_leaves_the_second_lease_alone(cluster: Cluster) -> None:
-    """No manager holds one lease while another one holds the other."""
     await hold(cluster, "")
     config = migrating(replicaset="*")
     first = Daemon(cluster, "first", config)
@@ -174,7 +172,6 @@ async def test_the_controller_of_tokens_takes_no_part() -> None:
 
 
 async def test_a_controller_that_another_manager_runs_is_not_absent() -> None:
-    """The warning after a takeover does not name it."""
     config = migrating(job="cloud-controller-manager")
     everything = replace(config, generic=replace(config.generic, controllers=("*",)))
     absent = [each.name for each in left_out_controllers(registry(), everything, "PEM")]

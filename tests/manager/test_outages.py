@@ -102,7 +102,6 @@ class Broken(PassedStream):
 async def test_a_change_is_seen_soon_after_an_outage_with_many_custom_resources(
     cluster: Cluster,
 ) -> None:
-    """Refused attempts of 400 monitors delay no informer of a controller."""
     for number in range(KINDS):
         body = msgspec.json.encode(definition(f"things{number}", f"Thing{number}"))
         await cluster.client.create_json(DEFINITIONS, "", body)

@@ -117,7 +117,6 @@ def add_workloads(cluster: Cluster) -> None:
 async def test_a_full_quota_refuses_the_syncs_of_its_namespace(
     cluster: Cluster,
 ) -> None:
-    """Those of each controller that creates such objects; quotas are still counted."""
     volume = {
         "name": "a",
         "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}},

@@ -43,8 +43,6 @@ def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerMa
 async def test_an_api_server_that_does_not_become_healthy_is_reported(
     cluster: Cluster,
 ) -> None:
-    """After ten seconds, with the problem."""
-
     async def refuse(request: Request) -> Response:
         msg = f"{request.method} {request.path}: cannot connect: Connection refused"
         raise TransportError(msg)
@@ -62,8 +60,6 @@ async def test_an_api_server_that_does_not_become_healthy_is_reported(
 async def test_a_login_page_in_place_of_the_api_server_is_reported(
     cluster: Cluster,
 ) -> None:
-    """With the host that it redirects to."""
-
     async def redirect(_: Request) -> Response:
         return Response(302, {"location": "https://login.test/?key=secret"})
 
@@ -77,7 +73,6 @@ async def test_a_login_page_in_place_of_the_api_server_is_reported(
 
 
 async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> None:
-    """And then everything runs."""
     handle = cluster.server.handle
 
     async def late(request: Request) -> Any:
@@ -96,7 +91,6 @@ async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> 
 async def test_a_controller_whose_resources_are_missing_delays_no_other(
     cluster: Cluster,
 ) -> None:
-    """With a warning that names them; the others run."""
     cluster.server.catalogue.remove(DEPLOYMENT)
     log = io.StringIO()
     async with cluster.manager(logger=make_logger(stream=log)):
@@ -154,7 +148,6 @@ BY_DEFAULT = set(registry().names) - BEHIND_GATES - NEED_FLAGS - upstream.OFF_BY
 async def test_only_the_selected_controllers_run(
     cluster: Cluster, selection: tuple[str, ...], started: set[str]
 ) -> None:
-    """By name or old alias."""
     log = io.StringIO()
     config = make_config(controllers=selection)
     async with cluster.manager(config, logger=make_logger(stream=log)):

@@ -279,7 +279,6 @@ def counting(
 async def test_of_ten_thousand_stuck_rollouts_a_few_are_explained_in_a_turn(
     cluster: Cluster,
 ) -> None:
-    """All count from the first turn; those that are not explained are unknown."""
     shown: list[Any] = []
     find = _Counting(cluster.client)
     counter, _ = counting(cluster, 10_000, find, shown)

@@ -102,7 +102,6 @@ def build_with_widgets() -> Registry:
 
 
 async def define(cluster: Cluster) -> None:
-    """Create the definition of widgets, and one widget."""
     given = {"metadata": {"name": "widgets.example.com"}, "spec": spec()}
     definition = msgspec.json.encode(given)
     assert (await call(cluster, "POST", DEFINITIONS, definition)).status == 201

@@ -85,7 +85,6 @@ async def test_a_client_certificate_is_shown_with_its_file(tmp_path: Path) -> No
 def test_a_certificate_in_a_kubeconfig_is_shown_with_the_kubeconfig(
     tmp_path: Path,
 ) -> None:
-    """Without TLS none is used, and a plugin renews its own."""
     found = pair()
     data = {
         "client-certificate-data": base64.b64encode(found.certificate).decode(),
@@ -101,7 +100,6 @@ def test_a_certificate_in_a_kubeconfig_is_shown_with_the_kubeconfig(
 
 
 def test_serving_certificates_are_shown_with_their_files(tmp_path: Path) -> None:
-    """Those for names of SNI, too; each scrape reads the files again."""
     first, second, named = pair(), pair(), pair()
     files = write(tmp_path, "tls", first)
     others = write(tmp_path, "sni", named)

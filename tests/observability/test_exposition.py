@@ -27,7 +27,6 @@ from tests.steps import parts_of
     ],
 )
 def test_bounds_are_written_as_go_writes_them(value: float, text: str) -> None:
-    """Prometheus tells series apart by the text."""
     assert go_float(value) == text
 
 
@@ -89,7 +88,6 @@ def registry_of(metrics: int, series: int) -> CollectorRegistry:
 @pytest.mark.slow
 @pytest.mark.parametrize(("metrics", "series"), [(100, 5), (10, 50)])
 def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
-    """Samples of many metrics, and of one; no metric is described twice."""
     registry = registry_of(metrics, series)
     text, large = parts_of(exposing(registry))
     _, small = parts_of(exposing(registry_of(10, 5)))

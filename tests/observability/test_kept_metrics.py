@@ -28,7 +28,6 @@ class Things(Collector):
 
 
 async def test_another_thread_sees_the_values_of_the_last_refresh() -> None:
-    """The thread of the controllers sees the values of now."""
     shown = CollectorRegistry()
     kept = KeptRegistry(shown)
     things = Things(kept)

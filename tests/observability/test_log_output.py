@@ -145,7 +145,6 @@ def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> Non
 
 
 def test_closing_does_not_wait_for_a_reader_that_does_not_read(pipe: Pipe) -> None:
-    """Nor does a crash message afterwards: it goes to the null device."""
     output = output_to(pipe)
     write(output, "a" * (2 * PIPE))
     output.end(0.05)
@@ -170,7 +169,6 @@ def test_closing_writes_what_waits_and_leaves_the_file_to_others(pipe: Pipe) -> 
 
 
 def test_a_reader_that_is_gone_costs_lines_that_are_counted(pipe: Pipe) -> None:
-    """As failures, not as dropped ones."""
     output = output_to(pipe)
     os.close(pipe.reader)
     write(output, "one", "two\nin two parts")

@@ -20,7 +20,6 @@ def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
 
 
 def test_text_has_klogs_header_and_quoted_fields() -> None:
-    """Severity, month and day, time, process, line; then logger and err."""
     logger, stream = logging("text")
     logger.bind(component="deployment").warning(
         "Sync failed", key="default/web", err='say "no"\nagain', retries=3, last=True
@@ -36,7 +35,6 @@ def test_text_has_klogs_header_and_quoted_fields() -> None:
 
 
 def test_json_is_one_object_a_line() -> None:
-    """Time in milliseconds; all lines but errors have their verbosity in ``v``."""
     logger, stream = logging("json", 2)
     logger.info("Started", workers=5)
     logger.bind(component="queue").v(2).info("Working")
@@ -63,7 +61,6 @@ def test_json_is_one_object_a_line() -> None:
     ],
 )
 def test_single_modules_may_be_more_verbose(pattern: str, seen: int) -> None:
-    """``--vmodule`` by name, by pattern, or by path."""
     stream = io.StringIO()
     logger = make_logger(vmodule=[(pattern, 4)], stream=stream)
     logger.v(4).info("detail")
@@ -72,7 +69,6 @@ def test_single_modules_may_be_more_verbose(pattern: str, seen: int) -> None:
 
 
 def test_errors_may_go_to_a_stream_of_their_own() -> None:
-    """``--log-text-split-stream``: the rest goes to the other."""
     errors, others = io.StringIO(), io.StringIO()
     logger = make_logger(stream=errors, info_stream=others)
     logger.info("news")
@@ -89,7 +85,6 @@ def test_errors_may_go_to_a_stream_of_their_own() -> None:
 def test_verbosity_lets_lines_up_to_its_level_through(
     verbosity: int, seen: int
 ) -> None:
-    """``-v=4`` shows levels 0 to 4."""
     logger, stream = logging("text", verbosity)
     logger.v(4).bind(key="a").info("detail")
     logger.info("always")
@@ -98,7 +93,6 @@ def test_verbosity_lets_lines_up_to_its_level_through(
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_traceback_goes_with_its_line(output: Format) -> None:
-    """In text below it, in JSON as a field."""
     logger, stream = logging(output)
     try:
         int("x")
@@ -129,7 +123,6 @@ def closed() -> io.StringIO:
 def test_a_line_that_cannot_be_written_is_counted(
     make: Callable[[], io.StringIO], output: Format
 ) -> None:
-    """Nothing is raised; derived loggers share one count."""
     logger = make_logger(output=output, verbosity=4, stream=make())
     bound = logger.bind(component="a").v(4)
     bound.info("lost")
@@ -149,7 +142,6 @@ def test_a_process_without_standard_error_logs_nothing(
 
 
 def test_lines_that_were_lost_are_exposed() -> None:
-    """As a counter."""
     registry = CollectorRegistry()
     logger = make_logger(stream=_Broken())
     LogCollectors(registry, logger.lost)

@@ -22,7 +22,6 @@ class Sample(ControllerOptions):
 
 
 def test_without_arguments_options_have_the_defaults_of_their_flags() -> None:
-    """Durations in seconds, lists as tuples."""
     defaults = Sample()
     assert (defaults.count, defaults.period) == (3, 90.0)
     assert (defaults.names, defaults.rates) == (("a", "b"), {})
@@ -31,7 +30,6 @@ def test_without_arguments_options_have_the_defaults_of_their_flags() -> None:
 
 
 def test_options_are_made_of_the_values_of_their_flags() -> None:
-    """By the names of the flags, as the configuration has the values."""
     values = {
         "sample-count": 5,
         "sample-period": "2s",
@@ -51,7 +49,6 @@ def test_options_cannot_be_changed() -> None:
 
 
 def test_flags_stand_in_the_section_of_their_controller() -> None:
-    """And in a section of the configuration file of the same name."""
     assert [(each.section, each.path) for each in flags_of(Sample, "a-controller")] == [
         ("A-controller", "AController.SampleCount"),
         ("A-controller", "AController.SamplePeriod"),
@@ -66,7 +63,6 @@ def test_flags_stand_in_the_section_of_their_controller() -> None:
 def test_a_default_must_be_a_value_of_the_flags_type(
     type_: FlagType, default: str | None
 ) -> None:
-    """The error names the flag to the author of the controller."""
     with pytest.raises(
         ValueError, match=r"^--sample-bad: .* is no default of the type"
     ):
@@ -100,7 +96,6 @@ def test_a_field_of_the_configuration_file_belongs_to_one_flag(
 
 
 def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None:
-    """Under any name of the controller that declares it."""
     name = "concurrent-service-syncs"
     flag = Flag(name, "int32", "1", "Some.", "My.Syncs", "My")
     found = FlagSet((flag,))[name]

@@ -30,7 +30,6 @@ OF_FIFO = [gate.name for gate in registry().gates if "AtomicFIFO" in gate.depend
 
 
 def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
-    """Return the gates for a value of --feature-gates, and the warnings."""
     config = config_of({"feature-gates": [text]})
     return config.features, config.warnings
 
@@ -77,7 +76,6 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
 def test_a_gate_has_the_value_that_it_is_given(
     text: str, expected: FeatureGates
 ) -> None:
-    """AllBeta sets the gates that are not given themselves, in any order."""
     assert features(text) == (expected, ())
 
 
@@ -125,7 +123,6 @@ def test_a_gate_that_upstream_does_not_know_ends_the_start(
     "name", [gate.name for gate in registry().gates if gate.locked]
 )
 def test_a_locked_gate_has_one_value(name: str) -> None:
-    """The other value is refused, as component-base does."""
     assert features(f"{name}=true") == (
         FeatureGates(),
         (
@@ -143,7 +140,6 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
 
 
 def test_a_locked_gate_without_an_effect_here_is_refused_as_well() -> None:
-    """The other program does not start with it, either."""
     assert problems("--feature-gates=GitRepoVolumeDriver=true") == [
         (
             "--feature-gates: cannot set feature gate GitRepoVolumeDriver to true, "
@@ -229,7 +225,6 @@ def test_each_declared_gate_is_as_upstream_has_it(gate: Gate) -> None:
 
 @pytest.mark.parametrize("minor", [33, 34, 35, 36])
 def test_the_defaults_of_each_version_fit_together(minor: int) -> None:
-    """No gate is enabled without one that it depends on."""
     config = config_of({"emulated-version": [f"1.{minor}"]})
     assert (config.emulated_version, config.warnings) == (f"1.{minor}", ())
 
@@ -293,7 +288,6 @@ def test_an_alpha_gate_of_an_emulated_version_is_a_warning() -> None:
 
 
 def test_the_help_names_every_gate() -> None:
-    """With its stage and default; locked gates are left out."""
     shown = " ".join(run("--help").output.split())
     assert "AllBeta=true|false (BETA - default=false)" in shown
     gates = registry().gates
@@ -315,14 +309,12 @@ def test_the_help_names_every_gate() -> None:
 
 
 def values_of(flags: str, emulated: str = "1.36") -> dict[tuple[str, str], bool]:
-    """Return the values that metrics show for --feature-gates."""
     config = config_of({"feature-gates": [flags], "emulated-version": [emulated]})
     minor = int(emulated.partition(".")[2])
     return gate_values(registry().gates, config.features, config.given_gates, minor)
 
 
 def test_metrics_show_every_gate_of_upstream_with_its_stage() -> None:
-    """Also those without an effect here; GA is an empty stage."""
     known = known_gates(THIS_MINOR)
     assert values_of("") == {
         ("AllAlpha", "ALPHA"): False,
@@ -370,7 +362,6 @@ def test_metrics_show_every_gate_of_upstream_with_its_stage() -> None:
 def test_metrics_show_a_gate_as_it_is_given_and_emulated(
     flags: str, emulated: str, expected: dict[tuple[str, str], bool]
 ) -> None:
-    """AllAlpha and AllBeta set gates without an effect here as well."""
     found = values_of(flags, emulated)
     assert {each: found.get(each) for each in expected} == expected
 

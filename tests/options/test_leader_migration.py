@@ -54,7 +54,6 @@ def test_without_the_flag_there_is_no_migration() -> None:
 
 
 def test_the_default_is_upstreams() -> None:
-    """The three controllers of cloud providers, in any component."""
     config = parsed({"enable-leader-migration": "true"})
     assert config.warnings == ()
     assert config.generic.leader_migration == LeaderMigrationConfig(
@@ -153,7 +152,6 @@ def test_a_file_that_is_missing_is_one_problem() -> None:
 
 
 def test_flags_and_fields_without_effect_are_named(tmp_path: Path) -> None:
-    """Fields and controllers that do not exist, and flags without the others."""
     file = tmp_path / "migration.yaml"
     content = GOOD.replace("leaderName", "leaderNames: x\nleaderName").replace(
         "name: ttl", "name: ttll"

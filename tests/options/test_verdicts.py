@@ -134,7 +134,6 @@ def shown(flag: str, text: str) -> str:
 
 @pytest.mark.parametrize(("flag", "text", "value"), TAKEN)
 def test_a_value_that_upstream_takes_is_taken(flag: str, text: str, value: str) -> None:
-    """And means the same."""
     assert shown(flag, text) == value
 
 
@@ -142,7 +141,6 @@ def test_a_value_that_upstream_takes_is_taken(flag: str, text: str, value: str) 
 def test_a_value_that_upstream_refuses_is_refused(
     flag: str, text: str, problem: str
 ) -> None:
-    """The problem is one line that names the flag."""
     assert refused({flag: [text]}) == (f"--{flag}: {problem}",)
 
 
@@ -154,7 +152,6 @@ def test_an_entry_of_a_list_is_not_trimmed(text: str) -> None:
 
 
 def test_a_lease_may_last_less_than_a_second() -> None:
-    """If its deadlines are in order."""
     config = config_of(
         {
             "leader-elect-lease-duration": ["900ms"],
@@ -183,7 +180,6 @@ def test_a_negative_period_of_the_monitor_is_none() -> None:
 
 
 def test_alpha_options_of_logs_need_their_gate() -> None:
-    """With it they are taken."""
     config = config_of(
         {
             "feature-gates": ["LoggingAlphaOptions=true"],
@@ -221,7 +217,6 @@ def taken(given: dict[str, str]) -> Config:
 
 
 def test_a_refused_value_ends_the_command() -> None:
-    """With one line for each problem."""
     result = run("--v=+2", "--cloud-provider=aws")
     assert result.exit_code == 1
     assert len(result.output.splitlines()) == 2

@@ -69,7 +69,6 @@ class Shadow:
 
 
 def previewing(config: Config, **options: object) -> Config:
-    """Return the configuration of a preview."""
     preview = PreviewConfig(enabled=True, **options)  # type: ignore[arg-type]
     return replace(config, preview=preview)
 

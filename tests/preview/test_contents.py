@@ -9,7 +9,6 @@ _TARGET = find_target("/api/v1/namespaces/default/persistentvolumeclaims")
 
 
 def test_the_status_of_a_created_object_is_not_that_of_its_creator() -> None:
-    """The claim template of a stateful set has the phase Pending."""
     assert _TARGET is not None
     sent: dict[str, Any] = {
         "metadata": {"name": "data-web-0", "labels": {"app": "web"}},

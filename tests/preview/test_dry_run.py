@@ -117,7 +117,6 @@ async def test_a_group_that_moves_behind_the_api_server_gets_no_dry_run_soon(
 async def test_a_group_of_one_name_in_another_version_is_asked_for_itself(
     cluster: Cluster,
 ) -> None:
-    """Each group version has its own server."""
     server = Server(cluster.transport, spec=AGGREGATED, group="apps")
     await write_all(cluster, server)
     assert server.asked == [f"{SERVICES}/v1.apps"]

@@ -32,7 +32,6 @@ def findings() -> Findings:
 
 
 def update(*fields: str) -> Difference:
-    """Return an update that differs in some fields."""
     differing = tuple(FieldDifference(each, "1", "2") for each in fields)
     return Difference("job-controller", "Job", "update", "both", "jobs a/b", differing)
 

@@ -67,7 +67,6 @@ def threshold(config: Config) -> int:
 
 
 async def test_the_leaders_flags_that_decide_are_taken(cluster: Cluster) -> None:
-    """Neither files, nor the way to the API server, nor the election."""
     add_pod(cluster, "a", "--controllers=*")
     add_pod(cluster, "b", *FLAGS)
     add_lease(cluster, "b_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d")
@@ -137,7 +136,6 @@ async def test_without_such_a_pod_the_config_stays(
 async def test_gates_that_this_build_does_not_know_are_left_out(
     cluster: Cluster,
 ) -> None:
-    """The other flags of the newer manager are taken."""
     add_pod(cluster, "a", *FLAGS, "--feature-gates=OfTomorrow=true")
     config, lines = await taken(cluster, PREVIEW)
     assert config.preview.taken == FLAGS[:2]
@@ -198,7 +196,6 @@ async def test_the_lease_is_read_again_if_the_api_server_goes_away(
 async def test_an_api_server_that_is_away_is_asked_as_long_as_the_daemon_waits(
     cluster: Cluster, failures: int, limit: Mapping[str, tuple[str, ...]]
 ) -> None:
-    """Without a time, it is asked for ever."""
     add_pod(cluster, "a", *FLAGS)
     handle, left = cluster.server.handle, failures
 

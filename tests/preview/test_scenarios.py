@@ -67,7 +67,6 @@ async def test_a_watch_that_begins_again_does_not_show_old_changes(
 async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_again(
     cluster: Cluster,
 ) -> None:
-    """Without a manager in charge nothing is confirmed, and reports grow rare."""
     user = User(cluster)
     async with shadow(cluster, previewing(make_config())) as running:
         await user.create(DEPLOYMENTS, deployment_json())
@@ -91,7 +90,6 @@ async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_ag
 
 
 async def test_a_write_that_only_the_preview_makes_is_found(cluster: Cluster) -> None:
-    """The manager in charge runs no replica set controller."""
     user = User(cluster)
     config = make_config(controllers=("deployment-controller",))
     async with shadowed(cluster, config, make_config()) as running:

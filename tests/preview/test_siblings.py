@@ -35,7 +35,6 @@ def overlay() -> Overlay:
 
 
 def replica_set(name: str, revision: str, second: int = 0, owner: str = "web") -> JSON:
-    """Return a replica set; the server created it at a second of the test."""
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",

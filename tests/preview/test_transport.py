@@ -75,7 +75,6 @@ def _previewed(cluster: Cluster, **settings: Any) -> Previewed:
 
 
 def previewed_cluster(cluster: Cluster, witness: Witness, **settings: Any) -> Previewed:
-    """Return a preview of a cluster that is reached through a witness."""
     preview = Preview(
         PreviewConfig(**settings),
         witness,
@@ -297,7 +296,6 @@ async def test_no_other_request_reaches_the_server(
 async def test_an_event_that_repeats_is_no_error_in_the_log(
     cluster: Cluster, previewed: Previewed
 ) -> None:
-    """Each is answered as if it were new: the preview keeps no events."""
     stream = io.StringIO()
     recorder = EventBroadcaster(
         previewed.client,
@@ -414,7 +412,6 @@ async def test_namespaces_that_end_unseen_take_no_memory_without_bound(
 async def test_many_writes_that_are_due_together_are_read_at_a_limited_rate(
     cluster: Cluster,
 ) -> None:
-    """The API server is that of the manager in charge, too."""
     found = _previewed(cluster)
     for number in range(500):
         await found.create({**POD, "metadata": {"name": f"pod-{number}"}})

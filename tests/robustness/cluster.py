@@ -90,12 +90,10 @@ class FaultyCluster:
 
     @property
     def faults(self) -> list[Fault]:
-        """The active faults; change the list to change them."""
         return self._http.faults
 
     @property
     def token(self) -> str:
-        """The administrator's bearer token."""
         return str(self.kubeconfig["users"][0]["user"]["token"])
 
     def cut_connections(self) -> None:
@@ -109,7 +107,6 @@ class FaultyCluster:
         return await self._call("POST", path, obj)
 
     async def delete(self, path: str) -> None:
-        """Delete an object as the administrator."""
         await self._call("DELETE", path, None)
 
     async def _call(self, method: str, path: str, obj: JSON | None) -> JSON:
@@ -148,7 +145,6 @@ class FaultyCluster:
         ]
 
     def longest_without_renewal(self) -> float:
-        """Return the longest time in seconds between two renewals."""
         times = [*self.renewals(), asyncio.get_running_loop().time()]
         return max(after - before for before, after in itertools.pairwise(times))
 
@@ -170,7 +166,6 @@ async def faulty_cluster(
 
 
 def refusal(status: int, reason: str, message: str) -> web.Response:
-    """Return what an API server answers when it refuses."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -47,7 +47,6 @@ class Daemon:
         return time.clock_gettime((~self._process.pid << 3) | 0b010)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process."""
         self._process.send_signal(number)
 
     async def ended(self, limit: float) -> int:

@@ -62,7 +62,6 @@ def owned(name: str, kind: str, owner: str) -> JSON:
 
 
 async def end_a_job(cluster: FaultyCluster, name: str) -> None:
-    """Create a finished job that ttl-after-finished-controller is to delete."""
     await cluster.create("/apis/batch/v1/namespaces/default/jobs", _finished_job(name))
     kind = cluster.server.catalogue.find("batch", "v1", "jobs")
     assert kind is not None

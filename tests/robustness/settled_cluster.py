@@ -45,7 +45,6 @@ def fill(cluster: DevCluster, count: int) -> None:
 
 
 def settled_replica_set(like: JSON, name: str, number: int) -> JSON:
-    """Return a replica set whose one pod exists."""
     new = copy.deepcopy(like)
     new["metadata"].update(name=name, uid=uid_of(number))
     new["spec"]["selector"]["matchLabels"]["app"] = name

@@ -143,8 +143,6 @@ def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
 def test_changes_are_seen_at_once_behind_a_proxy_that_cuts_idle_streams(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """For a minute, with changes of six resources; most watches were just cut."""
-
     async def situation() -> None:
         async with faulty_cluster() as cluster:
             proxy = CuttingProxy(int(cluster.url.rpartition(":")[2]), IDLE)

@@ -53,7 +53,6 @@ class Webhook:
         self.tried: set[str] = set()
 
     async def fail(self, request: web.BaseRequest) -> web.Response | None:
-        """Answer as an API server whose webhook failed."""
         if request.method != "POST" or request.path != POSTS:
             return None
         pod = msgspec.json.decode(await request.read())

@@ -45,7 +45,6 @@ def is_hostile(path: str) -> bool:
 
 
 def hostile_paths(cluster: FaultyCluster) -> list[str]:
-    """Return the strange paths that the daemon requested."""
     return sorted({each.path for each in cluster.requests if is_hostile(each.path)})
 
 

@@ -117,8 +117,6 @@ def answered_from(answers: list[tuple[float, int]]) -> float:
 def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """The connections send no byte, half a TLS hello, or half a header."""
-
     async def situation() -> None:
         async with (
             faulty_cluster() as cluster,

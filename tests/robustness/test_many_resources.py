@@ -25,7 +25,6 @@ FLAGS = ("--kube-api-qps=500", "--kube-api-burst=500")
 
 
 def definition(number: int) -> JSON:
-    """Return the definition of one custom resource."""
     plural = f"things{number}"
     return {
         "metadata": {"name": f"{plural}.{GROUP}"},
@@ -68,8 +67,6 @@ async def define(cluster: FaultyCluster) -> None:
 def test_the_soft_limit_of_open_files_is_raised(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Every custom resource is watched, and the lease is kept."""
-
     async def situation() -> None:
         async with faulty_cluster() as cluster:
             await define(cluster)
@@ -101,8 +98,6 @@ def test_the_soft_limit_of_open_files_is_raised(
 def test_a_hard_limit_that_is_too_low_costs_completeness_and_not_the_lease(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """The log names the limit that is too low."""
-
     async def situation() -> None:
         async with faulty_cluster() as cluster:
             await define(cluster)

@@ -71,7 +71,6 @@ def numbers_of(key: Key) -> Iterator[str]:
 
 
 async def approved(cluster: FaultyCluster, name: str, **parts: Any) -> None:
-    """Create a request and approve it, as an administrator."""
     request = await cluster.create(REQUESTS, signing_request(name, **parts))
     request["status"]["conditions"] = [condition("Approved")]
     await cluster._call("PUT", f"{REQUESTS}/{name}/approval", request)
@@ -108,7 +107,6 @@ async def fill(cluster: FaultyCluster) -> str:
 
 
 async def sign_for_newcomers(cluster: FaultyCluster) -> None:
-    """Have cluster-info signed with a bootstrap token."""
     secret = bootstrap_token("abc123")
     await cluster.create("/api/v1/namespaces/kube-system/secrets", secret)
     info = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": "x"}}

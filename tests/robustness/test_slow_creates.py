@@ -51,7 +51,6 @@ async def seconds_of_a_deployment(cluster: FaultyCluster, name: str) -> float:
 
 
 async def create_slow(cluster: FaultyCluster, count: int, replicas: int) -> None:
-    """Create replica sets in the slow namespace."""
     for number in range(count):
         slow = workload(f"slow-{number}", replicas)
         await cluster.create(replica_sets("slow"), slow)

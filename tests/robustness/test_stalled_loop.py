@@ -164,7 +164,6 @@ def test_no_write_leaves_after_the_lease_was_lost_while_the_main_loop_was_blocke
 
 
 def has_pods(cluster: FaultyCluster) -> bool:
-    """Tell whether the first workload has all its pods."""
     return len(cluster.stored("pods", "default")) == 5
 
 

@@ -35,8 +35,6 @@ def unread_pipe() -> Iterator[int]:
 def test_a_log_that_is_not_read_costs_neither_pods_nor_probes(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Container runtimes and journals stand still when their disk is full."""
-
     async def situation() -> None:
         with unread_pipe() as log:
             async with (

@@ -107,7 +107,6 @@ async def counts(cluster: Cluster) -> dict[str, Any]:
 
 
 async def test_existing_code_runs_in_a_controller(cluster: Cluster) -> None:
-    """In memory and on virtual time, as all controllers do."""
     async with census(cluster):
         cluster.add("Pod", "a", spec={"containers": [{"name": "c", "image": "i"}]})
         await asyncio.sleep(1)

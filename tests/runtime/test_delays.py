@@ -45,7 +45,6 @@ def ignore(key: str, obj: Pod) -> None:
 
 
 def taken(queue: WorkQueue) -> Sequence[str]:
-    """Return the keys that can be taken now."""
     found = []
     while (key := queue.take()) is not None:
         queue.done(key)
@@ -63,7 +62,6 @@ def handler_of_owned(queue: WorkQueue, delay: float) -> Handler[Pod]:
 async def test_changes_of_dependents_within_the_delay_cause_one_sync(
     cluster: Cluster,
 ) -> None:
-    """The first of them sets the time."""
     queue = WorkQueue(cluster.clock)
     handler = handler_of_owned(queue, 1.0)
     handler.on_add(owned("1"))
@@ -81,7 +79,6 @@ async def test_changes_of_dependents_within_the_delay_cause_one_sync(
 
 
 async def test_without_a_delay_a_key_is_added_at_once(cluster: Cluster) -> None:
-    """As for most controllers."""
     queue = WorkQueue(cluster.clock)
     handler_of_owned(queue, 0.0).on_add(owned("1"))
     assert taken(queue) == ["default/rs"]
@@ -129,7 +126,6 @@ async def test_an_update_may_have_a_delay_of_its_own(cluster: Cluster) -> None:
 async def test_an_update_that_the_predicate_rejects_is_left_out(
     cluster: Cluster,
 ) -> None:
-    """With any delay."""
     queue = WorkQueue(cluster.clock)
 
     def no_delay(reconciler: object, old: ReplicaSet, new: ReplicaSet) -> float:

@@ -19,7 +19,6 @@ async def create(cluster: Cluster) -> ConfigMap:
 
 
 async def test_a_deleted_object_waits_for_the_clean_up() -> None:
-    """Finalizers of others stay, and the object goes with the last one."""
     cluster = Cluster()
     held = await CLEANUP.add(cluster.client, CONFIG_MAPS, await create(cluster))
     assert held.metadata.finalizers == (OTHER, CLEANUP.name)

@@ -89,7 +89,6 @@ async def test_a_report_has_the_last_sync_and_the_time_of_the_next(
 
 
 async def test_nothing_is_remembered_of_a_key_whose_object_has_all_it_wants() -> None:
-    """Nor of one that is gone: its last sync leaves nothing to do."""
     records = SyncRecords(LoopClock(EPOCH))
     for key in ("a", "b"):
         records.ended(key, Failed(TransportError("no answer")), 1)

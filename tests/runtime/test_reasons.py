@@ -19,7 +19,6 @@ ABOUT = ObjectReference(
 
 
 def test_a_reason_names_the_kind_that_a_cached_object_does_not_carry() -> None:
-    """With the uid, which distinguishes objects of the same name."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     assert waiting(DEPLOYMENTS, WEB, "a pod", "2026-01-01T12:00:00Z") == Reason(
         "a pod", noon, ABOUT

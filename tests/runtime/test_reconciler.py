@@ -72,7 +72,6 @@ async def test_a_new_object_does_not_wait_for_the_writes_of_its_namesake(
 async def test_a_namespace_is_emptied_though_its_own_status_is_not_seen(
     cluster: Cluster,
 ) -> None:
-    """The controller reads the namespace from the API server in each sync."""
     watches = SilentWatches(cluster.transport)
     config = make_config(controllers=("namespace",))
     async with cluster.manager(config, transport=watches):
@@ -95,7 +94,6 @@ async def test_a_namespace_is_emptied_though_its_own_status_is_not_seen(
 async def test_one_pod_that_is_not_seen_to_fail_holds_up_no_other(
     cluster: Cluster,
 ) -> None:
-    """Rounds of the pod garbage collector are no objects: they wait for nothing."""
     watches = SilentWatches(cluster.transport)
     taints = [OUT_OF_SERVICE]
     for node, spec in (("lost", {"taints": taints}), ("ailing", {})):
@@ -151,7 +149,6 @@ async def test_an_object_for_which_a_predicate_fails_keeps_no_other_waiting(
 
 
 def manager_of_nodes(cluster: Cluster, name: str, reconciler: str) -> ControllerManager:
-    """Return a manager of one controller, a class of this module."""
     controller = Descriptor(
         name=name,
         requires=(NODES,),

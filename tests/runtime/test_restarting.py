@@ -46,7 +46,6 @@ async def test_work_is_tried_again_with_growing_pauses() -> None:
 
 
 async def test_work_is_not_tried_again_once_it_has_to_stop() -> None:
-    """Also in the middle of a pause."""
     work, stop = Failing(100), asyncio.Event()
     asyncio.get_running_loop().call_later(10, stop.set)
     await until_done(work, lambda _: None, stop)
@@ -123,7 +122,6 @@ async def test_workers_whose_start_fails_start_later() -> None:
 async def test_a_defect_after_a_sync_ends_no_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The key is tried again."""
     succeed = Workers._ended
     failures = [LookupError("no such outcome")]
 

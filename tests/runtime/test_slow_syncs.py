@@ -48,7 +48,6 @@ class Server:
 
 
 def workers_of(sync: Reconcile, count: int, *, gives_way: bool = True) -> Workers:
-    """Return workers with a queue of their own."""
     return Workers(
         "test-controller",
         WorkQueue(LoopClock(EPOCH)),
@@ -95,7 +94,6 @@ async def test_other_namespaces_wait_for_a_second_at_most() -> None:
 
 
 async def test_syncs_that_are_quick_have_as_many_workers_as_the_flag_says() -> None:
-    """Also beside slow ones."""
     server = Server("slow")
     quick = [f"{number}/quick" for number in range(6)]
     await run(server, "slow/1", "slow/2", *quick)
@@ -137,7 +135,6 @@ async def test_a_key_that_had_to_wait_comes_before_those_behind_it() -> None:
 
 
 async def test_one_slow_key_does_not_keep_its_namespace_waiting_behind_others() -> None:
-    """The others have always had a key for each free worker."""
     server = Server("slow/1")
 
     async def later(queue: WorkQueue) -> None:
@@ -154,14 +151,12 @@ async def test_one_slow_key_does_not_keep_its_namespace_waiting_behind_others() 
 
 
 async def test_objects_without_a_namespace_are_each_their_own() -> None:
-    """Keys of cluster-scoped objects are their names."""
     server = Server("node-1", "node-2")
     await run(server, "node-1", "node-2", "node-3")
     assert server.began["node-3"] == 1
 
 
 async def test_a_reconcile_that_relies_on_its_workers_has_no_more() -> None:
-    """For example one that has a single worker."""
     server = Server("slow")
     await run(server, "slow/1", "other/1", count=1, gives_way=False)
     assert (server.began["other/1"], server.most) == (10, 1)

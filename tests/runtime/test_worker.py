@@ -86,14 +86,12 @@ async def test_a_key_that_is_done_is_not_synced_again() -> None:
 
 
 async def test_a_key_is_synced_again_after_its_requeue_delay() -> None:
-    """At the time it named."""
     script = Script(Done(requeue_after=30))
     await play(script)
     assert script.calls == [(0.1, "a"), (30.1, "a")]
 
 
 async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None:
-    """5 ms, then 10 ms; after a success from the start."""
     boom = TransportError("boom")
     script = Script(boom, boom, Done(requeue_after=1), boom)
     syncs, queue, log = await play(script)
@@ -138,7 +136,6 @@ async def test_a_key_is_never_dropped() -> None:
 
 
 async def test_a_requeue_does_not_reset_a_backoff() -> None:
-    """Waiting for a cache does not count as a success."""
     boom = TransportError("boom")
     script = Script(boom, boom, Requeue(1, "stale"), boom)
     syncs, _, _ = await play(script)
@@ -153,7 +150,6 @@ async def test_a_requeue_does_not_reset_a_backoff() -> None:
 
 
 async def test_a_defect_is_logged_with_a_traceback() -> None:
-    """Key, controller and reconcile id are in the line; the loop continues."""
     script = Script(ZeroDivisionError("oops"))
     _, _, log = await play(script)
     first = log.splitlines()[0]

@@ -112,7 +112,6 @@ def test_the_next_run_is_the_next_minute_that_matches(
 def test_every_run_matches_and_lies_ahead(
     text: str, zone: str, moment: datetime
 ) -> None:
-    """Also where a day has no midnight, or an hour has thirty minutes."""
     found = parsed(text, zone).next_after(moment)
     if found is None:
         return
@@ -134,7 +133,6 @@ def test_every_run_matches_and_lies_ahead(
 def test_the_due_runs_are_found_one_after_the_other(
     text: str, zone: str, moment: datetime, minutes: int
 ) -> None:
-    """The latest of many is found without counting all of them."""
     schedule = parse_in_zone(text, zone)
     end = moment + timedelta(minutes=minutes)
     chain: list[datetime] = []

@@ -16,7 +16,6 @@ SCHEDULES = sorted({row["schedule"] for row in ROWS})
 
 
 def computed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row as this project computes it."""
     asked: dict[str, Any] = {
         each: row[each] for each in ("schedule", "timeZone", "from") if each in row
     }
@@ -35,13 +34,11 @@ def computed(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 def test_a_schedule_has_the_results_that_upstream_computed(schedule: str) -> None:
-    """The next three runs, or the error with its message."""
     rows = [row for row in ROWS if row["schedule"] == schedule]
     wanted = [{**row, "next": row["next"] or None} for row in rows]
     assert [computed(row) for row in rows] == wanted
 
 
 def test_the_table_is_whole() -> None:
-    """No row is missing."""
     assert len(ROWS) == 561
     assert sum("error" in row for row in ROWS) == 106

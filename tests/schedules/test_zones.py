@@ -24,7 +24,6 @@ WINTER = datetime(2026, 1, 1, tzinfo=UTC)
     ],
 )
 def test_a_zone_has_a_name(name: str, zone: object) -> None:
-    """The empty name is UTC, and Local the machine's zone."""
     assert load_zone(name, LOCAL) == zone
 
 

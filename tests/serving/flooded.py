@@ -41,7 +41,6 @@ def open_files(most: int) -> list[int]:
 
 
 def count_accepts() -> list[None]:
-    """Have each look at the listening socket counted."""
     calls: list[None] = []
     accept = Listener._accept
 

@@ -78,7 +78,6 @@ async def test_an_expired_client_authority_is_a_warning(tmp_path: Path) -> None:
 async def test_a_client_authority_that_cannot_be_read_stays_in_use(
     tmp_path: Path, content: bytes | None
 ) -> None:
-    """In the handshake and in each request; one warning says why."""
     authority = Authority(tmp_path, "ca")
     pem = authority.pem
     admin = authority.issue("admin", "admin", "system:masters")

@@ -114,7 +114,6 @@ async def handlers() -> AsyncIterator[Handlers]:
 async def test_a_peer_that_sends_nothing_is_cut_off_after_32_seconds(
     handlers: Handlers,
 ) -> None:
-    """Counted from the end of the handshake."""
     peer = handlers.peer()
     await asyncio.sleep(100)
     assert (peer.closed_after, peer.connection.closed.done()) == (32.0, True)
@@ -133,7 +132,6 @@ async def test_a_byte_every_few_seconds_does_not_prolong_a_header(
 
 
 async def test_a_connection_may_be_idle_for_90_seconds(handlers: Handlers) -> None:
-    """Each answer restarts the timer."""
     peer = handlers.peer()
     for _ in range(3):
         await peer.send(REQUEST)

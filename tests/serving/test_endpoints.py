@@ -47,7 +47,6 @@ async def ask(
 
 
 async def samples(url: str) -> list[str]:
-    """Return the samples of /metrics/slis."""
     _, text = await get(f"{url}/metrics/slis")
     return [line for line in text.splitlines() if not line.startswith("#")]
 
@@ -244,7 +243,6 @@ async def test_the_pages_of_flags_are_listed_with_profiling_only() -> None:
 
 
 async def test_only_some_may_set_the_verbosity() -> None:
-    """The access review is for the verb put."""
     server = server_of(config_of(authorization=AuthorizationConfig()))
     await server.start()
     url = f"https://127.0.0.1:{server.port}/debug/flags/v"
@@ -270,7 +268,6 @@ def read(media_type: str, text: str) -> Any:
 async def test_pages_are_objects_for_those_who_ask_for_them(
     media_type: str, version: str
 ) -> None:
-    """The older version with a warning that it is deprecated."""
     accept = f"{media_type};v={version};g=config.k8s.io;as="
     async with serving(config_of(flags={"v": "2", "a": ""})) as url:
         flags = await ask("GET", f"{url}/flagz", accept=f"{accept}Flagz")
@@ -324,7 +321,6 @@ WHOLE = "v=v1beta1;g=config.k8s.io;as=Statusz"
 async def test_the_form_of_a_page_is_negotiated(
     accept: str, media_type: str | None
 ) -> None:
-    """By quality, then by precision; 406 lists the offered forms."""
     async with serving() as url:
         status, found, _, text = await ask("GET", f"{url}/statusz", accept=accept)
     if media_type is not None:

@@ -54,7 +54,6 @@ class Flooded:
         )
 
     def connect_from(self, address: str) -> socket.socket:
-        """Connect as another peer of the same machine."""
         return socket.create_connection(
             ("127.0.0.1", self.port), timeout=20, source_address=(address, 0)
         )

@@ -94,7 +94,6 @@ async def test_without_authorities_no_client_is_asked_for_a_certificate(
 
 
 async def test_a_foreign_certificate_is_that_of_no_front_proxy(tmp_path: Path) -> None:
-    """The headers of its requests are not read."""
     proxies = Authority(tmp_path, "proxies")
     config = config_of(
         authentication=AuthenticationConfig(
@@ -110,7 +109,6 @@ async def test_a_foreign_certificate_is_that_of_no_front_proxy(tmp_path: Path) -
 
 
 async def test_a_certificate_that_has_ended_is_refused(tmp_path: Path) -> None:
-    """Also if a known authority has signed it."""
     clients = Authority(tmp_path, "ca")
     clients._until = ENDED
     ended = clients.issue("ended", "admin", "system:masters")

@@ -117,7 +117,6 @@ async def _decision(cluster: Cluster, transport: _Failing) -> Decision:
 async def test_a_review_is_sent_again_after_a_failure_that_passes(
     cluster: Cluster, failure: Exception | Response
 ) -> None:
-    """After half a second: the scraper gets neither a 401 nor a 500."""
     transport = _Failing([failure], _KNOWN)
     log = io.StringIO()
     user = await _user(_authenticator(cluster, transport, log))

@@ -25,7 +25,6 @@ async def when(limiter: ReviewLimiter) -> float:
 
 
 async def test_400_reviews_pass_at_once_then_200_a_second(cluster: Cluster) -> None:
-    """In the order in which they came."""
     limiter = ReviewLimiter(cluster.clock)
     began = asyncio.get_running_loop().time()
     times = await asyncio.gather(*(when(limiter) for _ in range(600)))
@@ -36,7 +35,6 @@ async def test_400_reviews_pass_at_once_then_200_a_second(cluster: Cluster) -> N
 
 
 async def test_no_more_than_200_reviews_wait(cluster: Cluster) -> None:
-    """The next one is refused at once; later ones are not."""
     limiter = ReviewLimiter(cluster.clock)
     times = await asyncio.gather(*(when(limiter) for _ in range(1000)))
     assert [each == float("inf") for each in times] == [False] * 600 + [True] * 400
@@ -45,7 +43,6 @@ async def test_no_more_than_200_reviews_wait(cluster: Cluster) -> None:
 
 
 async def test_cancelled_reviews_delay_no_other(cluster: Cluster) -> None:
-    """Ten thousand cancelled reviews take no token."""
     limiter = ReviewLimiter(cluster.clock)
     await asyncio.gather(*(when(limiter) for _ in range(400)))
     for _ in range(100):

@@ -94,7 +94,6 @@ async def test_health_is_ok_or_tells_what_fails(
 
 
 async def test_metrics_are_refreshed_before_each_scrape() -> None:
-    """And Prometheus' own parser reads them."""
     async with serving() as url:
         await get(f"{url}/metrics")
         status, text = await get(f"{url}/metrics")
@@ -115,7 +114,6 @@ async def test_metrics_are_refreshed_before_each_scrape() -> None:
 
 
 async def test_a_metric_can_be_left_out() -> None:
-    """``--disabled-metrics``."""
     async with serving(config_of(disabled_metrics=("scrapes",))) as url:
         status, text = await get(f"{url}/metrics")
     assert (status, "scrapes" in text, "serving_" in text) == (200, False, True)
@@ -167,7 +165,6 @@ async def test_statusz_shows_start_time_and_versions() -> None:
 async def test_a_page_whose_gate_is_disabled_does_not_exist(
     gate: str, path: str
 ) -> None:
-    """The other page does."""
     config = config_of(features=FeatureGates({gate: False}))
     async with serving(config) as url:
         answers = {each: await get(url + each) for each in ("/flagz", "/statusz")}
@@ -178,7 +175,6 @@ async def test_a_page_whose_gate_is_disabled_does_not_exist(
 
 
 async def test_statusz_shows_the_version_that_is_emulated() -> None:
-    """``--emulated-version``."""
     async with serving(config_of(emulated_version="1.34")) as url:
         _, text = await get(f"{url}/statusz")
     assert "Emulation version: 1.34" in text.splitlines()
@@ -220,7 +216,6 @@ async def test_the_root_of_the_debug_pages_leads_to_their_index() -> None:
 
 
 async def test_the_stacks_of_tasks_and_threads_are_shown() -> None:
-    """With the lines where they wait."""
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait, name="waiting")
     thread.start()
@@ -242,14 +237,12 @@ async def test_the_stacks_of_tasks_and_threads_are_shown() -> None:
     ],
 )
 async def test_the_other_pages_of_go_are_not_found(page: str) -> None:
-    """Profiles come from py-spy."""
     async with serving() as url:
         answer = await get(f"{url}/debug/pprof/{page}?seconds=1")
     assert answer == (404, "404 page not found\n")
 
 
 async def test_a_controllers_own_page_is_shown() -> None:
-    """With its query; a client that accepts JSON gets JSON."""
     async with serving() as url:
         root = f"{url}/debug/controllers"
         page = f"{root}/some-controller/page"
@@ -268,7 +261,6 @@ async def test_a_controllers_own_page_is_shown() -> None:
 
 
 async def test_the_report_about_a_key_is_shown() -> None:
-    """The key is NAMESPACE/NAME, or NAME for an object without a namespace."""
     async with serving() as url:
         root = f"{url}/debug/controllers"
         found = [
@@ -291,7 +283,6 @@ async def test_the_report_about_a_key_is_shown() -> None:
 
 
 async def test_without_profiling_there_are_no_debug_pages() -> None:
-    """``--profiling=false``."""
     async with serving(config_of(generic=GenericConfig(profiling=False))) as url:
         answer = await get(f"{url}/debug/pprof/")
         assert answer == (404, "404 page not found\n")
@@ -316,7 +307,6 @@ async def test_without_profiling_there_are_no_debug_pages() -> None:
 async def test_a_request_must_be_authenticated_and_authorised(
     token: str | None, path: str, expected: int
 ) -> None:
-    """/healthz is open to all; a wrong token is refused."""
     reviewed = Reviewed()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     config = config_of(authorization=AuthorizationConfig())
@@ -372,7 +362,6 @@ async def test_answers_of_the_api_server_are_remembered() -> None:
 
 
 async def test_without_a_review_there_is_no_permission() -> None:
-    """The probe still answers."""
     cluster = Cluster()
 
     async def refuse(request: Request) -> Response:
@@ -400,7 +389,6 @@ class _Exhausted(RequestLimiter):
 async def test_a_request_gets_429_if_too_many_reviews_wait(
     token: str | None,
 ) -> None:
-    """For token reviews and for subject access reviews."""
     reviewed = Reviewed()
     clock = reviewed.clock
     client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
@@ -447,7 +435,6 @@ async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
 
 
 async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
-    """After a second the reasons are withheld."""
     cluster = Cluster()
 
     async def hang(request: Request) -> Response:
@@ -514,7 +501,6 @@ async def test_the_oldest_connection_that_waits_is_closed_for_a_new_one() -> Non
 async def test_a_connection_is_refused_when_all_are_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No request that is being answered is cut off for it."""
     asked, let = asyncio.Semaphore(0), asyncio.Event()
     answer = HealthEndpoints._probe
 
@@ -585,7 +571,6 @@ def _bearer(number: int) -> dict[str, str]:
 async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
     cluster: Cluster,
 ) -> None:
-    """The look-up shares no limit with reviews; a failing look-up ends the daemon."""
     reviews = Client(cluster.transport, cluster.clock, ReviewLimiter(cluster.clock))
     authenticator = Authenticator(
         AuthenticationConfig(),
@@ -685,7 +670,6 @@ async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
 
 
 async def test_an_invalid_token_is_refused_without_a_review() -> None:
-    """The API server gets no review, and the log no line."""
     reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     server = server_of(config, client=reviewed.client)
@@ -753,7 +737,6 @@ async def test_the_clusters_authorities_are_read_every_minute(tmp_path: Path) ->
 
 @pytest.mark.looptime
 async def test_a_forbidden_look_up_of_authorities_is_an_error() -> None:
-    """The error names the remedy; a flag tolerates the failure."""
     cluster = _Settings("")
     cluster.forbidden = True
     with pytest.raises(ServingError, match="mend it with: kubectl create rolebinding"):
@@ -768,7 +751,6 @@ async def test_a_forbidden_look_up_of_authorities_is_an_error() -> None:
 
 
 async def test_a_changed_serving_certificate_is_used(tmp_path: Path) -> None:
-    """From the next connection on; a new certificate waits for its key."""
     first, second = Authority(tmp_path, "first"), Authority(tmp_path, "second")
     certificate, key = first.issue("serving", "localhost")
     files = CertificateFiles(str(certificate), str(key))
@@ -794,7 +776,6 @@ async def test_a_changed_serving_certificate_is_used(tmp_path: Path) -> None:
 
 
 async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
-    """Certificates of the old authority are refused."""
     old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
     file = tmp_path / "clients.crt"
     file.write_bytes(old.pem)
@@ -831,7 +812,6 @@ async def test_without_ipv6_all_interfaces_are_those_of_ipv4(
 
 
 async def test_a_name_gets_the_certificate_that_is_for_it(tmp_path: Path) -> None:
-    """By SNI: names given, or those in the certificate."""
     default, named = Authority(tmp_path, "default"), Authority(tmp_path, "named")
     first = [str(each) for each in default.issue("a", "a")]
     other = [str(each) for each in named.issue("b", "b")]
@@ -875,7 +855,6 @@ async def test_a_self_signed_certificate_is_kept_in_its_directory(
 
 
 async def test_old_tls_versions_and_ciphers_are_refused() -> None:
-    """TLS 1.2 is the lowest, 1.3 alone if that is asked for."""
     modern = ServingConfig(
         port=0, bind_address="127.0.0.1", min_tls_version=ssl.TLSVersion.TLSv1_3
     )
@@ -989,7 +968,6 @@ async def test_a_port_that_is_taken_is_named_with_the_mend() -> None:
 
 
 def test_a_self_signed_certificate_is_for_every_name_it_is_asked_for() -> None:
-    """Names and addresses."""
     pair = self_signed("me", ["localhost", "127.0.0.1"])
     names = (
         x509.load_pem_x509_certificate(pair.certificate)

@@ -107,7 +107,6 @@ def test_without_names_those_of_the_certificate_count(
 
 
 def test_names_that_are_given_win(tmp_path: Path) -> None:
-    """Over those of an earlier certificate; of equal names the first wins."""
     of_certificate = write(tmp_path, "first", "a.example")
     given = CertificateFiles(
         *_files(write(tmp_path, "second", "z.example")), names=("a.example",)
@@ -122,7 +121,6 @@ def test_names_that_are_given_win(tmp_path: Path) -> None:
 
 
 def test_a_name_wins_over_a_wildcard(tmp_path: Path) -> None:
-    """Also if the wildcard is given, and the name is in a certificate."""
     wildcard = CertificateFiles(
         *_files(write(tmp_path, "wild", "z.example")), names=("*.example",)
     )
@@ -133,7 +131,6 @@ def test_a_name_wins_over_a_wildcard(tmp_path: Path) -> None:
 
 
 def test_the_names_of_a_new_certificate_count_at_once(tmp_path: Path) -> None:
-    """Those of the old one do not any more."""
     found = certificates(tmp_path, write(tmp_path, "named", "a.example"))
     assert served(found, "a.example") == "named"
     write(tmp_path, "named", "b.example")

@@ -83,7 +83,6 @@ async def test_a_client_that_reads_nothing_holds_little_and_is_cut_off() -> None
 
 
 async def test_a_client_that_goes_away_ends_the_page() -> None:
-    """No further piece is produced."""
     endless = Endless()
     async with serving(debug={"a": {"page": endless.page}}) as url:
         async with (
@@ -111,7 +110,6 @@ async def test_the_connection_is_cut_if_a_page_fails() -> None:
 
 
 async def test_a_head_of_a_page_has_no_body() -> None:
-    """And no piece of the page is produced."""
     endless = Endless()
     async with (
         serving(debug={"a": {"page": endless.page}}) as url,

@@ -47,7 +47,6 @@ async def test_a_key_is_followed_from_the_queue_to_its_next_sync() -> None:
 
 
 async def test_a_key_that_failed_tells_its_backoff_and_its_retries() -> None:
-    """After the backoff it waits for the rate limit of all retries."""
     clock = LoopClock(EPOCH)
     empty = TokenBucket(0.1, 1, clock)
     empty.try_take()

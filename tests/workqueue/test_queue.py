@@ -56,14 +56,12 @@ def queue(clock: LoopClock, metrics: Metrics) -> WorkQueue:
 async def test_keys_come_in_the_order_in_which_they_were_added(
     queue: WorkQueue,
 ) -> None:
-    """Fair."""
     for key in ("a", "b", "c"):
         queue.add(key)
     assert [await queue.get() for _ in range(3)] == ["a", "b", "c"]
 
 
 async def test_a_key_that_waits_is_not_added_twice(queue: WorkQueue) -> None:
-    """Stingy."""
     queue.add("a")
     queue.add("a")
     assert len(queue) == 1
@@ -84,7 +82,6 @@ async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
 async def test_shutting_down_drops_what_waits_and_takes_nothing_new(
     clock: LoopClock,
 ) -> None:
-    """Every consumer gets ShutDown, including those that already wait."""
     metrics = Metrics()
     queue = WorkQueue(clock, metrics=metrics)
     for key in "abc":
@@ -118,7 +115,6 @@ async def test_shutting_down_ends_the_consumers_that_wait(queue: WorkQueue) -> N
 async def test_a_consumer_that_is_cancelled_passes_its_wake_up_on(
     queue: WorkQueue,
 ) -> None:
-    """No key stays in the queue while another consumer waits."""
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -129,7 +125,6 @@ async def test_a_consumer_that_is_cancelled_passes_its_wake_up_on(
 
 
 async def test_the_earliest_of_several_deadlines_wins(queue: WorkQueue) -> None:
-    """Later ones are forgotten."""
     loop = asyncio.get_running_loop()
     queue.add_after("a", 10)
     queue.add_after("a", 3)
@@ -145,7 +140,6 @@ async def test_the_earliest_of_several_deadlines_wins(queue: WorkQueue) -> None:
 async def test_an_immediate_add_does_not_cancel_a_delayed_one(
     queue: WorkQueue,
 ) -> None:
-    """The key still comes at its deadline."""
     queue.add_after("a", 5)
     queue.add("a")
     assert await queue.get() == "a"
@@ -155,7 +149,6 @@ async def test_an_immediate_add_does_not_cancel_a_delayed_one(
 
 
 async def test_failures_double_the_delay_until_forgotten(queue: WorkQueue) -> None:
-    """5 ms, 10 ms, 20 ms; then from the start again."""
     loop = asyncio.get_running_loop()
     instants = []
     for _ in range(3):
@@ -172,7 +165,6 @@ async def test_failures_double_the_delay_until_forgotten(queue: WorkQueue) -> No
 async def test_the_metrics_hooks_are_called_for_everything(
     queue: WorkQueue, metrics: Metrics
 ) -> None:
-    """Depth, waiting time, working time, retries, work in progress."""
     queue.add("a")
     await asyncio.sleep(2)
     await queue.get()
@@ -313,7 +305,6 @@ async def test_no_key_waits_for_ever_while_others_fail_for_the_first_time(
 
 
 async def test_other_keys_go_before_retries(queue: WorkQueue) -> None:
-    """Many waiting retries do not delay a key that has just changed."""
     for number in range(100):
         queue.add_rate_limited(f"failing {number}")
     await asyncio.sleep(1)
@@ -440,7 +431,6 @@ async def test_keys_that_were_cancelled_cost_no_memory(queue: WorkQueue) -> None
 async def test_keys_come_in_order_after_any_cancellations(
     queue: WorkQueue, clock: LoopClock
 ) -> None:
-    """Many are cancelled, and some of these are added again, earlier or later."""
     rng = random.Random(1)
     wanted: dict[str, float] = {}
     for number in range(2_000):

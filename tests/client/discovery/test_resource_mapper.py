@@ -175,7 +175,6 @@ async def test_a_discovery_that_began_too_early_is_followed_by_another(
 async def test_after_a_failure_discovery_is_read_again(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """The earlier resources are not returned."""
     transport.broken = True
     for _ in range(2):
         with pytest.raises(TransportError):

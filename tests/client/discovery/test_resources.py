@@ -184,7 +184,6 @@ async def test_a_group_that_cannot_be_read_fails_alone(
 
 
 async def test_a_version_that_cannot_be_read_fails_alone() -> None:
-    """The next one of its group is the preferred one."""
     good = _version("v1", _resource("as", "A", ["get"]))
     bad = _version("v2", _resource("as", "A", {}))
     found = await _discovered(_group("a.example.com", bad, good))
@@ -242,7 +241,6 @@ async def test_null_is_empty_in_lists_of_groups_and_resources() -> None:
 
 
 async def test_a_group_that_cannot_be_read_fails_alone_without_aggregation() -> None:
-    """The same for the list of its resources."""
     groups = [
         {"name": "b.example.com", "versions": 5},
         {"name": "c.example.com", "versions": [{"version": "v1"}]},
@@ -260,7 +258,6 @@ async def test_a_group_that_cannot_be_read_fails_alone_without_aggregation() -> 
 
 
 async def test_the_names_of_served_resources_may_have_null_verbs() -> None:
-    """The daemon looks up the resources that its controllers require with them."""
     document = {"resources": [{"name": "as", "verbs": None}, {"name": "as/status"}]}
     client = _client({"/apis/a.example.com/v1": document}, "application/json")
     found = await served_resources(client, "a.example.com/v1")

@@ -27,5 +27,4 @@ from controller_manager.client.events.recorder import is_dns_subdomain
     ],
 )
 def test_a_dns_subdomain_is_recognised(name: str, expected: bool) -> None:
-    """As IsDNS1123Subdomain does."""
     assert is_dns_subdomain(name) is expected

@@ -95,7 +95,6 @@ async def test_an_event_is_logged_at_verbosity_3(
 async def test_an_event_has_all_fields_that_kubectl_shows(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """The source, the object, the reason, the message, and the times."""
     recorder.event(PODS, POD, NORMAL, "Done", "It is done")
     await recorder.flush()
     (event,) = await stored(cluster)
@@ -213,7 +212,6 @@ async def test_an_event_that_expired_is_created_again(
 async def test_an_unreachable_api_server_does_not_block_recording(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """Recording returns at once; the event is tried again every ten seconds."""
     handle = cluster.server.handle
     down = True
 
@@ -272,7 +270,6 @@ async def test_a_flood_is_dropped_rather_than_kept(cluster: Cluster) -> None:
 
 
 async def test_events_that_are_too_frequent_take_no_room(cluster: Cluster) -> None:
-    """Nor do those that increase a count: other objects keep their events."""
     broadcaster = broadcaster_of(cluster)
     for number in range(1500):
         broadcaster.event(PODS, POD, NORMAL, "Done", str(number))
@@ -299,7 +296,6 @@ def event(message: str = "m", name: str = "a", reason: str = "R") -> Event:
 
 
 async def test_similar_events_share_one_event_from_the_tenth_on() -> None:
-    """Nine are written, then one combined event whose count is increased."""
     correlator = Correlator(LoopClock(EPOCH))
     written = [correlator.correlate(event(f"m{n}")) for n in range(12)]
     messages = [each.event.message for each in written if each]
@@ -311,7 +307,6 @@ async def test_similar_events_share_one_event_from_the_tenth_on() -> None:
 
 
 async def test_events_are_no_longer_similar_after_ten_quiet_minutes() -> None:
-    """The count of distinct messages starts again."""
     correlator = Correlator(LoopClock(EPOCH))
     for number in range(9):
         correlator.correlate(event(f"m{number}"))
@@ -322,7 +317,6 @@ async def test_events_are_no_longer_similar_after_ten_quiet_minutes() -> None:
 
 
 async def test_a_spammer_gets_25_events_then_one_in_five_minutes() -> None:
-    """Each object has its own limit."""
     correlator = Correlator(LoopClock(EPOCH))
     passed = [correlator.correlate(event()) is not None for _ in range(30)]
     assert passed == [True] * 25 + [False] * 5
@@ -338,7 +332,6 @@ async def test_a_spammer_gets_25_events_then_one_in_five_minutes() -> None:
 async def test_an_event_that_cannot_be_handled_is_dropped_alone(
     cluster: Cluster, recorder: EventBroadcaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it is correlated, and when it is written."""
     correlate, write = Correlator.correlate, EventBroadcaster._write
 
     def fail_for(name: str, written: Event) -> None:
@@ -366,7 +359,6 @@ async def test_an_event_that_cannot_be_handled_is_dropped_alone(
 async def test_recording_an_event_never_fails(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """For any object; later events are written."""
     recorder.event(PODS, None, NORMAL, "Done", "no object")  # type: ignore[arg-type]
     recorder.event(PODS, POD, NORMAL, "Done", "kept")
     async with asyncio.timeout(1):

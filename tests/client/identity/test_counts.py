@@ -57,7 +57,6 @@ async def test_calls_of_a_plugin_are_counted_by_their_exit_code(
 async def test_reloads_of_the_authorities_are_counted_by_their_result(
     tmp_path: Path,
 ) -> None:
-    """The first reading is no reload; a failing one keeps the earlier content."""
     file = tmp_path / "ca.crt"
     file.write_bytes(self_signed("a", ["x"]).certificate)
     cluster = {"server": "https://h", "certificate-authority": "ca.crt"}
@@ -85,7 +84,6 @@ async def test_reloads_of_the_authorities_are_counted_by_their_result(
 
 @pytest.mark.looptime
 async def test_retries_are_counted_by_the_answer_that_caused_them() -> None:
-    """With the verb, and ``<error>`` for no answer."""
     refusal = Response(429, {"retry-after": "3"}, b"{}")
     well = Response(200, {}, b"{}")
     lost = TransportError("lost")
@@ -111,7 +109,6 @@ async def test_retries_are_counted_by_the_answer_that_caused_them() -> None:
 
 
 def test_counts_of_several_credentials_are_added_and_shown() -> None:
-    """As one metric each."""
     first = ConnectionCounts(Counter({("0", "no_error"): 2}))
     second = ConnectionCounts(
         Counter({("0", "no_error"): 1}), Counter({("success", "updated"): 4})

@@ -40,7 +40,6 @@ def kubeconfig(path: Path, **changes: Any) -> str:
 
 @pytest.mark.looptime
 async def test_a_token_is_presented(tmp_path: Path) -> None:
-    """As a bearer."""
     credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
     assert (await credentials.identity()).headers == (
@@ -64,7 +63,6 @@ async def test_user_and_password_are_presented(
 
 @pytest.mark.looptime
 async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
-    """And a file that vanished leaves the last token in use."""
     (tmp_path / "token").write_text("first\n")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
@@ -85,7 +83,6 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
 
 
 def test_the_master_flag_overrides_the_server(tmp_path: Path) -> None:
-    """With or without a scheme."""
     path = kubeconfig(tmp_path)
     assert (
         load_credentials(path, "10.0.0.1:8080", CLOCK).server == "http://10.0.0.1:8080"
@@ -94,7 +91,6 @@ def test_the_master_flag_overrides_the_server(tmp_path: Path) -> None:
 
 
 def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
-    """Paths in a file are relative to that file."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     first = kubeconfig(tmp_path / "one", users=[])
@@ -167,7 +163,6 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(
 def test_a_file_that_is_no_kubeconfig_is_named(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    """Not YAML, or not a mapping."""
     (tmp_path / "k").write_text(text + "\n")
     with pytest.raises(ConfigError, match=message):
         load_credentials(str(tmp_path / "k"), "", CLOCK)
@@ -203,13 +198,11 @@ async def test_null_is_empty_in_a_kubeconfig(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """With its path."""
     with pytest.raises(ConfigError, match=r"absent: No such file"):
         load_credentials(str(tmp_path / "absent"), "", CLOCK)
 
 
 def test_an_invalid_certificate_is_named(tmp_path: Path) -> None:
-    """When TLS is set up."""
     data = base64.b64encode(b"no certificate").decode()
     cluster = {"server": "https://x", "certificate-authority-data": data}
     path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
@@ -221,7 +214,6 @@ def test_an_invalid_certificate_is_named(tmp_path: Path) -> None:
 async def test_in_a_pod_the_service_account_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Server from the environment, token and CA from the mounted files."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     (tmp_path / "token").write_text("t")
@@ -245,7 +237,6 @@ def test_without_configuration_the_error_lists_the_options(
 
 @pytest.mark.looptime
 async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
-    """And tells whether a retry makes sense."""
     (tmp_path / "token").write_text("first")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
@@ -284,7 +275,6 @@ async def test_changed_certificate_files_are_used(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
-    """With uid, groups and further attributes."""
     user = {
         "token": "t",
         "as": "jane",
@@ -307,7 +297,6 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
 def test_a_proxy_is_the_kubeconfigs_or_the_environments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not for the hosts of $NO_PROXY."""
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
     monkeypatch.setenv("NO_PROXY", "spared.example")
     proxies = []
@@ -420,7 +409,6 @@ async def bearer(credentials: Credentials) -> str:
 async def test_a_plugin_is_run_once_for_all_that_wait(
     plugin: Plugin, tmp_path: Path
 ) -> None:
-    """With its arguments, its environment and the data of the protocol."""
     plugin.answers("t", 3600)
     credentials = plugin.credentials(provideClusterInfo=True)
     tokens = await asyncio.gather(*(bearer(credentials) for _ in range(5)))
@@ -463,7 +451,6 @@ async def test_a_plugin_gets_the_authorities_of_the_cluster(
 async def test_a_plugin_gets_what_the_kubeconfig_says_of_the_cluster(
     plugin: Plugin, tmp_path: Path
 ) -> None:
-    """By the names of a kubeconfig; nothing of other extensions."""
     plugin.answers("t", 3600)
     cluster = {
         "tls-server-name": "api.test",
@@ -560,7 +547,6 @@ async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
 async def test_certificate_files_are_not_read_for_each_request_beside_a_plugin(
     plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every ten seconds, and for each new credential of the plugin."""
     (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["127.0.0.1"]).certificate)
     plugin.answers("t", 3600)
     credentials = plugin.credentials({"certificate-authority": "ca.crt"})
@@ -615,7 +601,6 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
 async def test_an_error_of_a_plugin_is_named(
     plugin: Plugin, script: str, problem: str
 ) -> None:
-    """In one line; and the plugin does not run again at once."""
     plugin.does(script)
     credentials = plugin.credentials()
     for _ in range(2):
@@ -637,13 +622,11 @@ async def test_an_error_of_a_plugin_is_named(
 def test_a_plugin_that_cannot_be_run_is_refused(
     plugin: Plugin, section: dict[str, str], problem: str
 ) -> None:
-    """When the kubeconfig is read."""
     with pytest.raises(ConfigError, match=problem):
         plugin.credentials(**section)
 
 
 async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> None:
-    """By its installHint."""
     credentials = plugin.credentials(command="./gone", installHint="apt install gone")
     with pytest.raises(ConfigError, match="No such file or directory; apt install"):
         await credentials.identity()
@@ -652,7 +635,6 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
 async def test_a_plugin_that_hangs_is_killed(
     plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a minute; here after less."""
     monkeypatch.setattr(exec_plugin, "_TIMEOUT", 0.1)
     plugin.does("exec sleep 60")
     with pytest.raises(ConfigError, match=r"plugin gave no answer within 0\.1 s"):
@@ -662,7 +644,6 @@ async def test_a_plugin_that_hangs_is_killed(
 async def test_a_slow_plugin_continues_when_its_first_caller_is_cancelled(
     plugin: Plugin,
 ) -> None:
-    """The next caller gets its result."""
     plugin.answers("t", 3600)
     plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
     credentials = plugin.credentials()
@@ -708,7 +689,6 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
 def test_a_user_of_wrong_types_is_one_line(
     tmp_path: Path, user: dict[str, Any], problem: str
 ) -> None:
-    """No traceback, for any content of the file."""
     path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
     with pytest.raises(ConfigError) as caught:
         load_credentials(path, "", CLOCK)
@@ -732,7 +712,6 @@ def test_a_user_of_wrong_types_is_one_line(
 def test_a_cluster_of_wrong_types_is_one_line(
     tmp_path: Path, cluster: dict[str, Any], problem: str
 ) -> None:
-    """Above all, verification is not switched off by a string."""
     entry = {"server": "https://x", **cluster}
     path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": entry}])
     with pytest.raises(ConfigError) as caught:
@@ -744,7 +723,6 @@ def test_a_cluster_of_wrong_types_is_one_line(
 def test_ranges_of_addresses_need_no_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As kubeadm writes $NO_PROXY."""
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
     monkeypatch.setenv("NO_PROXY", "localhost,10.96.0.0/12")
     proxies = [

@@ -58,7 +58,6 @@ def _exec(path: Path) -> dict[str, Any]:
 
 
 def _users(path: Path) -> list[dict[str, Any]]:
-    """Return a user for each way to authenticate."""
     return [
         {"token": "secret"},
         {"tokenFile": str(path / "token")},
@@ -165,7 +164,6 @@ async def test_an_authority_and_no_verification_contradict_each_other(
 
 
 async def test_without_tls_they_do_not_contradict_each_other(tmp_path: Path) -> None:
-    """Neither has a meaning then. An empty authority is none."""
     data = base64.b64encode(_AUTHORITY).decode()
     insecure: dict[str, Any] = {"insecure_skip_tls_verify": True}
     for server, authority in (("http://10.0.0.1", data), ("https://10.0.0.1", "")):
@@ -176,7 +174,6 @@ async def test_without_tls_they_do_not_contradict_each_other(tmp_path: Path) -> 
 async def test_the_master_flag_drops_the_name_in_the_certificate(
     tmp_path: Path,
 ) -> None:
-    """The name is that of another server."""
     names = [
         _loaded(
             tmp_path, "https://10.0.0.1", {}, master, tls_server_name="api.example"
@@ -189,7 +186,6 @@ async def test_the_master_flag_drops_the_name_in_the_certificate(
 async def test_a_plugin_is_told_of_the_server_that_gets_its_credentials(
     tmp_path: Path,
 ) -> None:
-    """The one of --master, without the name in the other one's certificate."""
     section = _exec(tmp_path) | {
         "command": "sh",
         "args": ["-c", f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path / "info"}; exit 1'],
@@ -220,7 +216,6 @@ async def test_a_plugin_is_told_of_the_server_that_gets_its_credentials(
 async def test_a_certificate_needs_no_trailing_dot(
     tmp_path: Path, server: str, name: str | None, expected: str | None
 ) -> None:
-    """The dot makes a name absolute for its look-up; certificates have none."""
     loaded = _loaded(tmp_path, server, {}, tls_server_name=name)
     assert (loaded.server, loaded.tls_server_name) == (server, expected)
     assert loaded.anonymous().tls_server_name == expected

@@ -94,7 +94,6 @@ async def test_an_account_can_do_what_its_role_allows_and_no_more(
 
 
 async def test_a_token_is_renewed_before_it_ends(confined: Confined) -> None:
-    """In the background, after four fifths of its hour."""
     first = await confined.token.get()
     await asyncio.sleep(2870)
     assert await confined.token.get() == first
@@ -109,7 +108,6 @@ async def test_a_token_is_renewed_before_it_ends(confined: Confined) -> None:
 
 
 async def test_a_token_that_is_refused_is_replaced_once(confined: Confined) -> None:
-    """After a 401 the request is sent again with a new one."""
     await confined.account.list_page(DEPLOYMENTS)
     confined.server.tokens.revoke(
         "system:serviceaccount:kube-system:deployment-controller"

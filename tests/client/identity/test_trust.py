@@ -152,7 +152,6 @@ def test_every_python_trusts_the_same_chains(version: str, certificates: Path) -
 def test_a_client_trusts_what_its_kubeconfig_names(
     pair: str, certificates: Path
 ) -> None:
-    """``certificate-authority``."""
     authority, chain = pair.split(":")
     material = TLSMaterial(authority=certificates / f"{authority}.pem")
     client = TLSSettings(material, SystemClock(), silent_logger()).current(None)

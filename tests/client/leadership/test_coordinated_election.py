@@ -67,7 +67,6 @@ async def test_a_candidate_makes_no_lease(cluster: Cluster) -> None:
 async def test_a_candidate_takes_no_lease_that_is_free(
     cluster: Cluster, holder: str
 ) -> None:
-    """Neither one that has expired nor one that was released."""
     await elect(cluster, holder)
     stored = await lease_of(cluster)
     async with candidate_of(cluster).running() as candidate:
@@ -135,7 +134,6 @@ async def test_a_candidate_that_is_elected_too_late_does_not_lead(
 
 
 async def test_a_leader_renews_its_lease(cluster: Cluster) -> None:
-    """Every two seconds, without reading it first."""
     async with candidate_of(cluster).running() as candidate:
         await elect(cluster, "a")
         await candidate.elector.acquire()
@@ -178,7 +176,6 @@ async def test_a_leader_gives_up_the_lease_for_the_preferred_holder(
 async def test_a_candidate_does_not_lead_for_another_preferred_holder(
     cluster: Cluster,
 ) -> None:
-    """The lease names this candidate, but another one is to follow it."""
     await elect(cluster, "a")
     await prefer(cluster, "b")
     stored = await lease_of(cluster)

@@ -105,7 +105,6 @@ async def hang_leases(request: Request) -> Response | None:
 
 
 async def test_a_leader_renews_and_keeps_the_other_fields(cluster: Cluster) -> None:
-    """Every two seconds; acquireTime and other fields stay."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         acquired = (await lease_of(cluster)).acquire_time
@@ -182,7 +181,6 @@ async def test_a_released_lease_has_no_holder(cluster: Cluster) -> None:
 async def test_a_lease_is_released_if_the_answer_to_its_acquisition_was_lost(
     cluster: Cluster,
 ) -> None:
-    """The write was applied, but its answer never arrived."""
     async with Candidate(cluster, "a").running() as candidate:
 
         async def applied_without_an_answer(request: Request) -> Response | None:
@@ -289,7 +287,6 @@ async def test_a_lease_with_a_lower_version_is_used(cluster: Cluster) -> None:
 
 
 async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
-    """If the watch is forbidden: every 1 to 2.2 retry periods."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b", watches=False).running() as second,
@@ -354,7 +351,6 @@ async def refuse(_: Request) -> Response | None:
 async def test_a_leader_that_cannot_renew_stops_before_another_leads(
     cluster: Cluster, fault: Callable[[Request], Awaitable[Response | None]]
 ) -> None:
-    """If the server hangs, closes the connection, sends garbage or refuses."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b").running() as second,
@@ -384,7 +380,6 @@ async def defect(_: Request) -> Response | None:
 
 
 async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -> None:
-    """The next renewal succeeds, and the lease is watched again."""
     async with Candidate(cluster, "a").running() as candidate:
         candidate.transport.fault = defect
         await asyncio.sleep(1)  # the watch has failed
@@ -406,7 +401,6 @@ async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -
 async def test_a_defect_in_a_release_does_not_prevent_the_shutdown(
     cluster: Cluster,
 ) -> None:
-    """The lease then expires by itself."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         candidate.transport.fault = defect
@@ -416,7 +410,6 @@ async def test_a_defect_in_a_release_does_not_prevent_the_shutdown(
 
 
 async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
-    """And is not taken back."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         holding = asyncio.create_task(candidate.elector.renew())
@@ -431,7 +424,6 @@ async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
 
 
 async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> None:
-    """By the next renewal."""
     async with Candidate(cluster, "a", watches=False).running() as candidate:
         await candidate.elector.acquire()
         holding = asyncio.create_task(candidate.elector.renew())
@@ -444,7 +436,6 @@ async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> No
 
 
 async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
-    """By its holder, which continues to lead."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         holding = asyncio.create_task(candidate.elector.renew())
@@ -477,7 +468,6 @@ async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) 
 
 @pytest.mark.slow
 async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
-    """For twenty minutes in which each loses its connection at random times."""
     seed = 7
     rng = random.Random(seed)
     leaders: list[set[str]] = []
@@ -573,7 +563,6 @@ async def test_a_leader_whose_controllers_hang_lets_its_lease_expire(
 async def test_controllers_that_hang_for_a_moment_cost_no_lease(
     cluster: Cluster,
 ) -> None:
-    """The renew deadline has not passed when they work again."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         renewing = asyncio.create_task(candidate.elector.renew())

@@ -154,7 +154,6 @@ async def test_a_ping_of_a_clock_that_is_ahead_is_answered_once(
 
 
 async def test_a_candidate_that_was_deleted_is_made_again(cluster: Cluster) -> None:
-    """At once."""
     async with Standing(cluster).running():
         await cluster.client.delete(LEASE_CANDIDATES, NAMESPACE, IDENTITY)
         await asyncio.sleep(0.1)
@@ -166,7 +165,6 @@ async def refuse(_: Request) -> Response | None:
 
 
 async def test_a_conflict_does_not_end_a_candidacy(cluster: Cluster) -> None:
-    """The API server wrote a ping between the read and the write."""
     async with Standing(cluster).running() as standing:
         refused: list[str | None] = []
 
@@ -237,7 +235,6 @@ async def test_a_server_that_ends_watches_at_once_is_asked_ever_more_rarely(
 
 
 async def test_a_server_without_candidates_is_named_in_one_line() -> None:
-    """The line names the remedy; few requests ask whether it has changed."""
     async with Standing(Cluster(), leader=False).running() as standing:
         requests: list[str] = []
 

@@ -45,8 +45,6 @@ async def test_a_silent_stream_raises_the_error_of_asyncio() -> None:
 
 
 async def test_a_read_that_is_cancelled_ends_the_body() -> None:
-    """The next one finds the end, and no error."""
-
     async def silent() -> AsyncGenerator[bytes, None]:
         yield b"a\n"
         await asyncio.sleep(100)

@@ -118,7 +118,6 @@ def config_map(name: str, **data: str) -> client.V1ConfigMap:
 
 
 async def stored(cluster: Cluster, name: str) -> Any:
-    """Return a stored config map, as a model."""
     obj = await cluster.client.get_json(CONFIG_MAPS, "default", name)
     return as_model(cluster, obj)
 
@@ -188,7 +187,6 @@ PATCHES: Any = (
 async def test_a_patch_has_the_media_type_that_its_caller_means(
     cluster: Cluster, seen: Seen, patch: Any, more: dict[str, Any], media_type: str
 ) -> None:
-    """The API server applies it as that kind of patch."""
     core = core_of(seen, cluster)
     applied = "apply" in media_type
     before = {} if applied else {"x": "1"}
@@ -246,7 +244,6 @@ async def test_a_standby_sends_no_write(cluster: Cluster, seen: Seen) -> None:
 async def test_requests_wait_for_the_rate_limit_of_the_client(
     cluster: Cluster, seen: Seen
 ) -> None:
-    """Those of the client itself count for the same limit."""
     limiter = RequestLimiter(1, 1, cluster.clock)
     metrics = Observed()
     limited = Client(seen, cluster.clock, limiter, metrics)
@@ -336,7 +333,6 @@ async def test_a_watch_shows_the_changes_until_it_is_cancelled(
 async def test_a_watch_ends_when_the_server_ends_it(
     cluster: Cluster, seen: Seen
 ) -> None:
-    """That is after the seconds for which it was asked."""
     core = core_of(seen, cluster)
     async with watch.Watch() as watching:
         changes = watching.stream(core.list_namespace, timeout_seconds=20)
@@ -350,7 +346,6 @@ async def test_a_watch_ends_when_the_server_ends_it(
 async def test_a_watch_that_falls_silent_is_opened_again(
     cluster: Cluster, seen: Seen
 ) -> None:
-    """From the last version that it has shown."""
     core = core_of(seen, cluster)
 
     async def follow() -> None:
@@ -373,7 +368,6 @@ async def test_a_watch_that_falls_silent_is_opened_again(
 async def test_a_watch_that_was_refused_raises_the_refusal(
     cluster: Cluster, seen: Seen
 ) -> None:
-    """As kubernetes_asyncio does it: from the body of the answer."""
     core = core_of(seen, cluster)
     changes = watch.Watch().stream(
         core.list_namespace, label_selector="a in", timeout_seconds=5
@@ -384,7 +378,6 @@ async def test_a_watch_that_was_refused_raises_the_refusal(
 
 
 async def test_a_stream_that_is_dropped_ends(cluster: Cluster, seen: Seen) -> None:
-    """Much code leaves a watch without closing it."""
     core = core_of(seen, cluster)
 
     async def first() -> str:
@@ -401,7 +394,6 @@ async def test_a_stream_that_is_dropped_ends(cluster: Cluster, seen: Seen) -> No
 
 
 async def test_an_answer_is_read_in_pieces_or_as_a_whole(cluster: Cluster) -> None:
-    """With the methods of aiohttp's answers, whether or not it is a stream."""
     core: Any = client.CoreV1Api(cluster.client.api_client())
     name = "default"
     async with await core.read_namespace(name, _preload_content=False) as answer:
@@ -451,7 +443,6 @@ async def test_an_empty_name_reaches_no_server(cluster: Cluster, seen: Seen) -> 
 
 
 async def test_a_name_is_sent_as_it_is(cluster: Cluster, seen: Seen) -> None:
-    """The transport quotes the path."""
     api = Client(seen, cluster.clock).api_client()
     roles = client.RbacAuthorizationV1Api(api)
     with pytest.raises(ApiException, match="Not Found"):

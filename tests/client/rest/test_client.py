@@ -58,7 +58,6 @@ def deployment(name: str = "web", replicas: int = 2) -> Deployment:
 
 
 async def scale_to(client: Client, replicas: int) -> Scale:
-    """Set the replicas of the deployment through its scale."""
     scale = await client.get_scale(DEPLOYMENTS, "default", "web")
     spec = msgspec.structs.replace(scale.spec, replicas=replicas)
     return await client.replace_scale(
@@ -67,7 +66,6 @@ async def scale_to(client: Client, replicas: int) -> Scale:
 
 
 async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
-    """Create, get, update, patch, scale, status, delete."""
     client = cluster.client
     created = await client.create(DEPLOYMENTS, deployment())
     assert created.spec.revision_history_limit == 10
@@ -166,14 +164,12 @@ async def test_a_write_for_metadata_names_the_form_of_its_answer() -> None:
 async def test_each_of_the_three_kinds_of_patch_sets_a_field(
     cluster: Cluster, patch: Any, kind: PatchType
 ) -> None:
-    """Each sets the same field."""
     await cluster.client.create(DEPLOYMENTS, deployment())
     patched = await cluster.client.patch(DEPLOYMENTS, "default", "web", patch, kind)
     assert patched.spec.replicas == 4
 
 
 async def test_a_list_is_read_in_pages(cluster: Cluster) -> None:
-    """All objects once, in order, at one version."""
     for number in range(7):
         await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
     pages = [page async for page in cluster.client.list_all(DEPLOYMENTS, page_size=3)]
@@ -198,7 +194,6 @@ async def test_a_list_that_takes_too_long_expires(cluster: Cluster) -> None:
 
 
 async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
-    """By label and by field."""
     for name in ("a", "b"):
         await cluster.client.create(DEPLOYMENTS, deployment(name))
     by_label = await cluster.client.list_page(
@@ -255,7 +250,6 @@ async def test_a_deletion_takes_options_and_preconditions(cluster: Cluster) -> N
 
 
 async def test_a_dry_run_deletes_nothing(cluster: Cluster) -> None:
-    """The option reaches the server."""
     await cluster.client.create(DEPLOYMENTS, deployment())
     await cluster.client.delete(
         DEPLOYMENTS, "default", "web", DeleteOptions(dry_run=True)
@@ -264,7 +258,6 @@ async def test_a_dry_run_deletes_nothing(cluster: Cluster) -> None:
 
 
 async def test_discovery_returns_the_served_resources(cluster: Cluster) -> None:
-    """Plural names with subresources; `None` for a group that is not served."""
     apps = await served_resources(cluster.client, "apps/v1")
     assert apps is not None
     assert {"deployments", "deployments/scale", "replicasets"} <= apps
@@ -330,7 +323,6 @@ def scripted(*answers: Response | Exception) -> tuple[Client, Scripted]:
 async def test_a_refusal_is_raised_by_reason(
     code: int, reason: str, error: type[errors.APIError]
 ) -> None:
-    """If there is no reason, the code selects the exception."""
     client, _ = scripted(Response(code, {}, status(code, reason)))
     with pytest.raises(error) as caught:
         await client.get(PODS, "default", "a")
@@ -339,21 +331,18 @@ async def test_a_refusal_is_raised_by_reason(
 
 
 async def test_the_answer_of_a_proxy_is_an_error_too() -> None:
-    """HTML instead of a Status: its beginning is the message."""
     client, _ = scripted(Response(502, {}, b"<html>Bad gateway</html>"))
     with pytest.raises(errors.APIError, match="Bad gateway"):
         await client.get(PODS, "default", "a")
 
 
 async def test_an_answer_that_cannot_be_read_is_a_protocol_error() -> None:
-    """Not a crash somewhere in a controller."""
     client, _ = scripted(Response(200, {}, b"{"))
     with pytest.raises(errors.ProtocolError, match="cannot be read"):
         await client.get(PODS, "default", "a")
 
 
 async def test_a_request_is_repeated_if_the_server_sends_retry_after() -> None:
-    """After the seconds of Retry-After; also a write, which was not carried out."""
     refusal = Response(429, {"retry-after": "3"}, status(429, "TooManyRequests"))
     client, transport = scripted(refusal, refusal, Response(200, {}, b"{}"))
     await client.delete(PODS, "default", "a")
@@ -362,7 +351,6 @@ async def test_a_request_is_repeated_if_the_server_sends_retry_after() -> None:
 
 
 async def test_the_error_is_raised_if_a_server_always_asks_for_a_retry() -> None:
-    """After ten repetitions."""
     refusal = Response(503, {"retry-after": "1"}, status(503, ""))
     client, transport = scripted(*[refusal] * 20)
     with pytest.raises(errors.ServiceUnavailable) as caught:
@@ -439,8 +427,6 @@ async def test_a_code_that_no_api_server_sends_is_no_success(
 
 
 async def test_a_watch_that_is_redirected_fails(cluster: Cluster) -> None:
-    """With the same error."""
-
     async def redirect(_: Request) -> Response:
         return Response(302, {"location": "https://login.test/"}, b"<html>")
 
@@ -495,7 +481,6 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
-    """For each verb, and for names and namespaces."""
     client, transport = scripted()
     here = Deployment(metadata=ObjectMeta(name=name, namespace="default"))
     elsewhere = Deployment(metadata=ObjectMeta(name="a", namespace=name))
@@ -637,7 +622,6 @@ async def test_a_projection_is_never_written_whole() -> None:
 
 
 async def test_names_with_dots_and_colons_are_sent() -> None:
-    """Those of cluster roles, for instance, have them."""
     client, transport = scripted(*[Response(200, {}, b"{}")] * 2)
     await client.get(PODS, "default", "system:controller:job..v1")
     await client.get(PODS, "default", "...")
@@ -667,7 +651,6 @@ async def test_the_write_timeout_begins_when_the_write_is_sent(
 
 
 async def test_a_terminating_namespace_is_distinguished_from_other_refusals() -> None:
-    """By the cause in the details."""
     details = {"causes": [{"reason": "NamespaceTerminating"}]}
     ending = errors.error_from_response(
         403, status(403, "Forbidden", details=details), None
@@ -680,8 +663,6 @@ async def test_a_terminating_namespace_is_distinguished_from_other_refusals() ->
 async def test_a_request_without_an_answer_ends_with_its_timeout(
     cluster: Cluster,
 ) -> None:
-    """In memory, as over HTTP."""
-
     async def hang(_: Request) -> Response:
         await asyncio.sleep(1000)
         raise AssertionError
@@ -713,7 +694,6 @@ async def test_a_request_that_was_not_sent_gives_its_token_back() -> None:
 
 
 async def test_a_request_that_is_cancelled_while_it_waits_takes_no_token() -> None:
-    """Also if its turn had come in the same moment."""
     limiter = RequestLimiter(10, 1, LoopClock(EPOCH))
     assert await limiter.acquire() == 0
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(3)]

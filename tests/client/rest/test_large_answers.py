@@ -80,7 +80,6 @@ async def test_the_beginning_of_a_refused_watch_is_read() -> None:
 
 
 async def test_only_lists_may_be_long() -> None:
-    """The answer to the deletion of a collection has all its objects."""
     server = Server(Endless(200))
     client = Client(server, LoopClock(EPOCH))
     await client.list_page(PODS)

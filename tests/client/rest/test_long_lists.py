@@ -48,7 +48,6 @@ def body_of(
 async def test_a_list_in_slices_is_the_list_of_one_call(
     count: int, *, is_sorted: bool
 ) -> None:
-    """Also if its objects contain objects that begin like them."""
     for seed in range(5):
         rng = random.Random(seed)
         items = [stateful_set(rng, number) for number in range(count)]
@@ -99,7 +98,6 @@ async def test_a_list_of_another_form_is_decoded_as_well(body: bytes) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "wrong type"])
 async def test_a_damaged_list_is_refused(damage: str) -> None:
-    """No object of it is returned."""
     items = [stateful_set(random.Random(1), number) for number in range(100)]
     items[60]["metadata"]["name"] = 3 if damage == "wrong type" else "web"
     body = body_of(items)
@@ -108,5 +106,4 @@ async def test_a_damaged_list_is_refused(damage: str) -> None:
 
 
 def test_a_short_list_is_decoded_in_one_call() -> None:
-    """No slice is cut from it."""
     assert list(Slices(StatefulSet, body_of([{"metadata": {"name": "a"}}] * 9))) == []

@@ -49,7 +49,6 @@ def _partial(name: str) -> PartialObject:
 
 
 async def test_a_list_with_nulls_is_read() -> None:
-    """Also in the middle of a long list, which is decoded in slices."""
     item = b'{"metadata":{"name":"%b","namespace":%b,"labels":{"a":%b}}}'
     usual = item % (b"a" * 1000, b'""', b'""')
     count = 3 * SLICE // len(usual)
@@ -90,7 +89,6 @@ def test_a_schema_document_may_have_no_schemas(nothing: bytes) -> None:
 
 
 def test_a_schema_with_nulls_is_read() -> None:
-    """Aggregated APIs serve their own documents."""
     kind = b'{"group":null,"version":"v1","kind":"Node"}'
     document = (
         b'{"components":{"schemas":{"Other":null,"Node":{"type":"object","format":null,'

@@ -60,7 +60,6 @@ def test_an_answer_of_no_api_server_is_no_refusal() -> None:
 
 
 def test_the_cause_of_an_error_counts() -> None:
-    """Also behind two others; an error without an answer is no refusal."""
     refused = SyncError("pod default/web-0, ephemeral volume data: create PVC: quota")
     refused.__cause__ = error(403, "Forbidden", QUOTA)
     outer = SyncError("not synced")

@@ -160,7 +160,6 @@ async def test_the_rate_limit_is_shared_by_turns_too(cluster: Cluster) -> None:
 async def test_a_slot_that_gets_free_as_its_waiter_is_cancelled_goes_to_another(
     cluster: Cluster,
 ) -> None:
-    """Both happen in one turn of the event loop."""
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=1)
     first, second, third, fourth = (

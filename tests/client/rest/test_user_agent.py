@@ -14,7 +14,6 @@ from tests.controllers.user import User, settle
 
 
 def test_the_user_agent_of_the_daemon_begins_as_upstreams() -> None:
-    """The own name and version stand behind it."""
     own = f"controller-manager/v{VERSION}"
     assert f"kube-controller-manager/v1.36.2 {own}" == USER_AGENT
 

@@ -35,7 +35,6 @@ print(len(reserve))
 
 
 def test_a_reserve_opens_files_when_no_descriptor_is_free() -> None:
-    """As many as it holds, and again after it was refilled."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         capture_output=True,

@@ -35,7 +35,6 @@ def pod(
     phase: str = "Running",
     **metadata: Any,
 ) -> Pod:
-    """Return a pod; it has the label ``app: web`` and is ready by default."""
     condition = {
         "type": "Ready",
         "status": "True" if ready else "False",
@@ -61,7 +60,6 @@ def pod(
 
 
 def endpoint(address: str, *, ready: bool = True, **fields: Any) -> Endpoint:
-    """Return an endpoint with one address."""
     conditions = {"ready": ready, "serving": ready, "terminating": False}
     body = {"addresses": [address], "conditions": conditions, **fields}
     return msgspec.convert(body, Endpoint)

@@ -63,7 +63,6 @@ def test_a_pod_backs_the_services_whose_selector_it_matches() -> None:
 
 
 def test_the_pods_of_a_service_have_all_labels_of_its_selector() -> None:
-    """Also if there are many pods that have one of them."""
     store: Store[Pod] = Store()
     lister = Lister(store, "Pod", *POD_INDEXES)
     canary = pod("a", labels={"app": "web", "track": "canary"})
@@ -138,18 +137,15 @@ def test_changes_that_do_not_count_are_not_looked_up() -> None:
 
 
 def test_a_resync_reaches_no_service() -> None:
-    """Services are resynced themselves."""
     assert seen_by_handler(OLD, OLD) == []
 
 
 def test_a_pod_that_comes_or_goes_reaches_its_services() -> None:
-    """Also a pod that has no address yet."""
     assert seen_by_handler(None, OLD) == seen_by_handler(OLD, None) == ["web"]
     assert seen_by_handler(None, replace(OLD, status=pod("a").status)) == ["web"]
 
 
 def test_the_services_of_pods_are_found_anew_after_each_change_of_a_service() -> None:
-    """Also if the pods have the very same labels."""
     store: Store[Service] = Store()
     found = ServicesOfPods(Lister(store, "Service", *SERVICE_INDEXES))
     labelled = pod("a")

@@ -131,7 +131,6 @@ def test_addresses_are_the_same_if_ip_and_uid_are() -> None:
 
 
 def test_an_app_protocol_counts_in_the_order_of_ports() -> None:
-    """As does the absence of one."""
     plain = EndpointPort(name="http", port=7070, protocol="TCP")
     named = EndpointPort(
         name="grpc", port=7071, protocol="TCP", app_protocol="kubernetes.io/h2c"
@@ -143,7 +142,6 @@ def test_an_app_protocol_counts_in_the_order_of_ports() -> None:
 
 
 def test_repacked_subsets_are_equivalent_and_stable() -> None:
-    """For random subsets: each address has the same ports and the same readiness."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
 
@@ -218,7 +216,6 @@ def test_addresses_are_those_of_the_type_in_their_usual_form(
 def test_pods_that_run_and_have_an_address_belong_in_endpoints(
     subject: Pod, belongs: bool, belongs_while_terminating: bool
 ) -> None:
-    """Ready or not."""
     answers = [
         belongs_in_endpoints(subject, include_terminating=each)
         for each in (False, True)
@@ -241,7 +238,6 @@ def test_pods_that_run_and_have_an_address_belong_in_endpoints(
 def test_the_types_of_addresses_are_those_of_the_service(
     spec: dict[str, Any], types: tuple[str, ...]
 ) -> None:
-    """Without families, the cluster IP gives the type; a headless service has both."""
     assert address_types_of(service(**spec)) == types
 
 
@@ -254,7 +250,6 @@ def test_a_service_without_an_address_is_headless() -> None:
 
 
 def test_a_pod_has_a_name_if_its_subdomain_is_the_service() -> None:
-    """And if it has a host name at all."""
     named = {"hostname": "db-0", "subdomain": "web"}
     assert has_hostname(pod("a", spec=named), service())
     assert not has_hostname(pod("a", spec=named), service("other"))
@@ -262,7 +257,6 @@ def test_a_pod_has_a_name_if_its_subdomain_is_the_service() -> None:
 
 
 def test_ready_pods_that_stay_take_traffic() -> None:
-    """With publishNotReadyAddresses, all pods take traffic."""
     pods = [pod("a"), pod("a", ready=False), pod("a", deletionTimestamp=NOW)]
     assert [takes_traffic(each, service()) for each in pods] == [True, False, False]
     published = service(publishNotReadyAddresses=True)
@@ -314,7 +308,6 @@ def container(**port: Any) -> dict[str, Any]:
 def test_named_ports_are_looked_up_in_containers_and_sidecars(
     spec: dict[str, Any], found: dict[str, int]
 ) -> None:
-    """By name and protocol; a pod without the port leaves it out."""
     ports = endpoint_ports(service(ports=PORTS), pod("a", spec=spec))
     assert {each.name: each.port for each in ports} == {"metrics": 9100, **found}
 

@@ -56,7 +56,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_a_service_is_charged_for_its_node_ports_and_its_balancer(
     spec: JSON, node_ports: str, balancers: str
 ) -> None:
-    """By intent: the ports of a new service are not allocated yet."""
     service = msgspec.convert({"metadata": {}, "spec": spec}, Service)
     assert printed(service_usage(service)) == {
         "count/services": "1",
@@ -120,7 +119,6 @@ ONE_CLAIM = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
 def test_a_claim_is_charged_for_whole_bytes_also_by_its_class(
     subject: PersistentVolumeClaim, expected: dict[str, str]
 ) -> None:
-    """The annotation of old wins over the field."""
     assert printed(claim_usage(subject)) == expected
     assert all(map(tracks_claim, expected))
 
@@ -144,7 +142,6 @@ def devices(name: str, mode: str = "ExactCount", count: int = 1) -> JSON:
 
 
 def test_a_claim_to_devices_is_charged_by_device_class() -> None:
-    """All devices count as 32; of alternatives, the most of each class."""
     subject = device_claim(
         {"exactly": devices("gpu", count=2)},
         {"exactly": devices("gpu", "All")},
@@ -169,7 +166,6 @@ def test_a_claim_to_devices_is_charged_by_device_class() -> None:
 
 
 def test_a_claim_for_extended_resources_is_charged_for_more_than_its_pod_is() -> None:
-    """The pod is charged for them, too."""
     subject = device_claim({"exactly": devices("gpu", count=5)})
     of_pod = {"requests.example.com/gpu": parse_quantity("2")}
     usage = resource_claim_usage(subject, {"gpu": "example.com/gpu"}, of_pod)
@@ -217,7 +213,6 @@ def test_claims_may_be_charged_for_any_extended_resource_while_no_class_is_known
 
 
 def test_other_objects_are_counted_by_one_name_or_two() -> None:
-    """The old name, where there was one; events are never counted."""
     secrets, jobs = count_evaluator("", "secrets"), count_evaluator("batch", "jobs")
     assert printed(secrets.usage(None, NOW)) == {"count/secrets": "1", "secrets": "1"}
     assert printed(jobs.usage(None, NOW)) == {"count/jobs.batch": "1"}
@@ -291,8 +286,6 @@ def test_a_scope_chooses_pods(scope: str, subject: Pod, is_met: bool) -> None:
 def test_a_selector_chooses_by_the_class_of_an_object(
     operator: str, values: list[str], of_high: bool, of_none: bool
 ) -> None:
-    """As a label selector; pods by priority class, claims by attributes class."""
-
     def requirement(scope: str) -> ScopedResourceSelectorRequirement:
         return ScopedResourceSelectorRequirement(
             scope_name=scope, operator=operator, values=tuple(values)

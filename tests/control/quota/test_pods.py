@@ -88,7 +88,6 @@ def cpu(amount: str) -> dict[str, str]:
 def test_a_pod_is_charged_for_the_sum_of_its_containers(
     subject: Pod, expected: dict[str, str]
 ) -> None:
-    """Limits of cpu, memory and ephemeral storage count, and requests of more."""
     assert usage(subject) == expected
     assert all(map(tracks, usage(subject)))
 
@@ -137,7 +136,6 @@ def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
 
 
 def test_resources_of_the_pod_as_a_whole_replace_those_of_its_containers() -> None:
-    """Resource by resource: those that the pod does not state remain."""
     whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
     subject = pod(container(cpu="1", memory="1Gi"), resources=whole)
     assert usage(subject) == {
@@ -259,7 +257,6 @@ RESIZES: Final = {
 def test_a_pending_resize_is_charged_as_the_api_server_charges_it(
     subject: Pod, expected: dict[str, str]
 ) -> None:
-    """Spec, allocated and used resources are each added up for the whole pod."""
     assert usage(subject) == expected
 
 
@@ -277,7 +274,6 @@ def test_the_status_of_the_pod_as_a_whole_does_not_count() -> None:
 
 
 def test_without_its_gate_the_resources_of_the_pod_as_a_whole_do_not_count() -> None:
-    """Those of its containers do, and each container has to state them."""
     whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
     subject = pod(container("a"), container("b", cpu="1"), resources=whole)
     off, on = pod_evaluator(pod_level=False), pod_evaluator(pod_level=True)
@@ -384,7 +380,6 @@ def test_pods_are_charged_for_compute_resources(name: str, is_counted: bool) -> 
 
 
 def test_an_extended_resource_has_the_prefix_of_somebody_else() -> None:
-    """Not Kubernetes'."""
     assert is_extended("example.com/gpu")
     assert not is_extended("cpu")
     assert not is_extended("requests.example.com/gpu")
