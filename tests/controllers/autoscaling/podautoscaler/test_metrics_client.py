@@ -1,9 +1,11 @@
 """Metrics are read as upstream's clients read them, and errors are worded so."""
 
 import asyncio
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
 import pytest
 
 from controller_manager.api.autoscaling.v2 import (
@@ -13,6 +15,7 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.discovery.resource_mapper import ResourceMapper
 from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Query, Request, Response, Stream
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.autoscaling.podautoscaler import metrics_api
 from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
@@ -23,7 +26,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     PodMetric,
 )
 from tests.clusters import EPOCH
-from tests.controllers.autoscaling.podautoscaler.scripted import Scripted
 
 pytestmark = pytest.mark.looptime
 
@@ -39,6 +41,39 @@ MEASURED: Final = "2026-01-01T10:00:00Z"
 AT: Final = datetime(2026, 1, 1, 10, tzinfo=UTC)
 
 SERVICE: Final = CrossVersionObjectReference(kind="Service", name="web")
+
+
+@dataclass
+class Scripted:
+    """Answers by path, and records the requests.
+
+    A path without an answer gets the plain text of a real API server. A path in
+    `hanging` gets no answer until the test sets its event.
+    """
+
+    answers: dict[str, Response] = field(default_factory=dict)
+    asked: list[tuple[str, Query]] = field(default_factory=list)
+    hanging: dict[str, asyncio.Event] = field(default_factory=dict)
+    host: str = "test"
+
+    def put(self, path: str, body: JSON, status: int = 200) -> None:
+        self.answers[path] = Response(status, {}, msgspec.json.encode(body))
+
+    def put_text(self, path: str, text: str, status: int) -> None:
+        self.answers[path] = Response(status, {}, text.encode())
+
+    async def request(self, request: Request) -> Response:
+        self.asked.append((request.path, request.query))
+        if (event := self.hanging.get(request.path)) is not None:
+            await event.wait()
+        unknown = Response(404, {}, b"404 page not found\n")
+        return self.answers.get(request.path, unknown)
+
+    async def stream(self, request: Request) -> Stream:
+        raise AssertionError(request)
+
+    async def close(self) -> None:
+        raise AssertionError
 
 
 @pytest.fixture(name="server")

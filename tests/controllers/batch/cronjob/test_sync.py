@@ -86,6 +86,11 @@ def waits(
     return Synced(status=after, events=events, outcome=TO_NEXT, **more)
 
 
+def reports(reason: str, message: str) -> Synced:
+    """Return a sync that only gives a warning."""
+    return Synced(events=(warning(reason, message),))
+
+
 def gone(*names: str) -> tuple[CronJobEvent, ...]:
     return tuple(normal("SuccessfulDelete", f"Deleted job {name}") for name in names)
 
@@ -134,37 +139,24 @@ CASES: dict[str, tuple[Situation, Synced]] = {
     ),
     "a schedule without any run is reported": (
         seen(cron_job(schedule="0 0 31 2 *")),
-        Synced(
-            events=(
-                warning(
-                    "InvalidSchedule",
-                    "invalid schedule: 0 0 31 2 * : time difference between two "
-                    "schedules is less than 1 second",
-                ),
-            ),
+        reports(
+            "InvalidSchedule",
+            "invalid schedule: 0 0 31 2 * : time difference between two schedules is "
+            "less than 1 second",
         ),
     ),
     "a schedule that cannot be parsed is reported": (
         seen(cron_job(schedule="* * * * 7")),
-        Synced(
-            events=(
-                warning(
-                    "UnparseableSchedule",
-                    'unparseable schedule: "* * * * 7" : end of range (7) above '
-                    "maximum (6): 7",
-                ),
-            ),
+        reports(
+            "UnparseableSchedule",
+            'unparseable schedule: "* * * * 7" : end of range (7) above maximum (6): 7',
         ),
     ),
     "a time zone that does not exist is reported, also if it is suspended": (
         seen(cron_job(time_zone="Mars/Phobos", suspend=True)),
-        Synced(
-            events=(
-                warning(
-                    "UnknownTimeZone",
-                    'invalid timeZone: "Mars/Phobos": unknown time zone Mars/Phobos',
-                ),
-            ),
+        reports(
+            "UnknownTimeZone",
+            'invalid timeZone: "Mars/Phobos": unknown time zone Mars/Phobos',
         ),
     ),
     # Active jobs.

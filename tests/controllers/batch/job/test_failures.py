@@ -260,125 +260,114 @@ def test_the_last_failed_pod_of_each_index_waits_for_its_replacement() -> None:
         assert pods_to_replace(order, ({2}, ())) == {0: pods[1], 1: pods[2]}
 
 
-DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+def policy(words: str) -> PodFailurePolicy:
+    """Return rules such as "Ignore In 4 6 side; Count Disrupted"."""
+    rules = []
+    for action, kind, *rest in (each.split() for each in words.split(";") if each):
+        codes = [int(each) for each in rest if each.isdigit()]
+        exits: JSON = {"operator": kind, "values": codes}
+        if rest and not rest[-1].isdigit():
+            exits["containerName"] = rest[-1]
+        named = [PATTERNS[each] for each in (kind, *rest) if each in PATTERNS]
+        on = {"onPodConditions": named} if named else {"onExitCodes": exits}
+        rules.append({"action": action, **on})
+    return msgspec.convert({"rules": rules}, PodFailurePolicy)
 
 
-def policy(*rules: JSON) -> PodFailurePolicy:
-    return msgspec.convert({"rules": list(rules)}, PodFailurePolicy)
+PATTERNS: dict[str, JSON] = {
+    "Disrupted": {"type": "DisruptionTarget", "status": "True"},
+    "Bad": {"type": "Bad", "status": "Unknown"},
+}
+ONE = job_pod("p", containers=[ended("main", 5)])
+TWO = job_pod("p", containers=[ended("main", 0), ended("side", 7)])
+RUNS = job_pod("p", containers=[container_runs("main")])
+SETUP = {"init_containers": [ended("setup", 3)]}
 
 
-def on_codes(
-    action: str, *codes: int, operator: str = "In", container: str | None = None
-) -> JSON:
-    requirement: JSON = {"operator": operator, "values": list(codes)}
-    if container is not None:
-        requirement["containerName"] = container
-    return {"action": action, "onExitCodes": requirement}
-
-
-def on_conditions(action: str, *patterns: JSON) -> JSON:
-    return {"action": action, "onPodConditions": list(patterns)}
-
-
-def exits(pod: str, container: str, code: int, rule: int) -> MatchedAction:
+def exited(container: str, code: int, rule: int = 0) -> MatchedAction:
     """Return the match of a rule on exit codes that fails the job."""
-    return MatchedAction(
-        "FailJob",
-        f"Container {container} for pod default/{pod} failed with exit code {code} "
-        f"matching FailJob rule at index {rule}",
-    )
-
-
-ONE = job_pod("web-1", containers=[ended("main", 5)])
-TWO = job_pod("web-1", containers=[ended("main", 0), ended("side", 7)])
+    found = f"Container {container} for pod default/p failed with exit code {code}"
+    return MatchedAction("FailJob", f"{found} matching FailJob rule at index {rule}")
 
 
 @pytest.mark.parametrize(
     ("rules", "pod", "matched"),
     [
-        ([], ONE, None),
-        ([on_codes("FailJob", 5)], ONE, exits("web-1", "main", 5, 0)),
-        ([on_codes("FailJob", 4, 6)], ONE, None),
-        ([on_codes("FailIndex", 5)], ONE, MatchedAction("FailIndex")),
-        ([on_codes("Ignore", 5)], ONE, MatchedAction("Ignore")),
-        ([on_codes("Count", 5)], ONE, MatchedAction("Count")),
-        ([on_codes("Ignore", 4), on_codes("Count", 5)], ONE, MatchedAction("Count")),
-        ([on_codes("Ignore", 5), on_codes("FailJob", 5)], ONE, MatchedAction("Ignore")),
-        (
-            [on_codes("Ignore", 4), on_codes("FailJob", 5)],
-            ONE,
-            exits("web-1", "main", 5, 1),
-        ),
+        ("", ONE, None),
+        ("FailJob In 5", ONE, exited("main", 5)),
+        ("FailJob In 4 6", ONE, None),
+        ("FailIndex In 5", ONE, MatchedAction("FailIndex")),
+        ("Ignore In 5", ONE, MatchedAction("Ignore")),
+        ("Count In 5", ONE, MatchedAction("Count")),
+        ("Ignore In 4; Count In 5", ONE, MatchedAction("Count")),
+        ("Ignore In 5; FailJob In 5", ONE, MatchedAction("Ignore")),
+        ("Ignore In 4; FailJob In 5", ONE, exited("main", 5, 1)),
         # A rule of a later version is no rule.
-        ([on_codes("Explode", 5), on_codes("Count", 5)], ONE, MatchedAction("Count")),
-        ([on_codes("FailJob", 4, operator="NotIn")], ONE, exits("web-1", "main", 5, 0)),
-        ([on_codes("FailJob", 5, operator="NotIn")], ONE, None),
-        ([on_codes("FailJob", 5, operator="Near")], ONE, None),
+        ("Explode In 5; Count In 5", ONE, MatchedAction("Count")),
+        ("FailJob NotIn 4", ONE, exited("main", 5)),
+        ("FailJob NotIn 5", ONE, None),
+        ("FailJob Near 5", ONE, None),
         # Exit code 0 never matches.
-        ([on_codes("FailJob", 7, operator="NotIn")], TWO, None),
-        ([on_codes("FailJob", 0, 7)], TWO, exits("web-1", "side", 7, 0)),
-        ([on_codes("FailJob", 7, container="side")], TWO, exits("web-1", "side", 7, 0)),
-        ([on_codes("FailJob", 7, container="main")], TWO, None),
-        # A container that has not ended has no exit code.
+        ("FailJob NotIn 7", TWO, None),
+        ("FailJob In 0 7", TWO, exited("side", 7)),
+        ("FailJob In 7 side", TWO, exited("side", 7)),
+        ("FailJob In 7 main", TWO, None),
+        # A container that has not ended has no exit code. Containers come before init
+        # containers.
+        ("FailJob NotIn 1", RUNS, None),
+        ("FailJob In 3", job_pod("p", **SETUP), exited("setup", 3)),
         (
-            [on_codes("FailJob", 1, operator="NotIn")],
-            job_pod("web-1", containers=[container_runs("main")]),
-            None,
-        ),
-        (
-            [on_codes("FailJob", 3)],
-            job_pod("web-1", init_containers=[ended("setup", 3)]),
-            exits("web-1", "setup", 3, 0),
-        ),
-        (
-            [on_codes("FailJob", 3, 4)],
-            job_pod(
-                "web-1",
-                init_containers=[ended("setup", 3)],
-                containers=[ended("main", 4)],
-            ),
-            exits("web-1", "main", 4, 0),
+            "FailJob In 3 4",
+            job_pod("p", **SETUP, containers=[ended("main", 4)]),
+            exited("main", 4),
         ),
     ],
 )
 def test_a_rule_on_exit_codes(
-    rules: list[JSON], pod: Pod, matched: MatchedAction | None
+    rules: str, pod: Pod, matched: MatchedAction | None
 ) -> None:
-    assert match(policy(*rules), pod) == matched
+    assert match(policy(rules), pod) == matched
+
+
+DISRUPTED = [PATTERNS["Disrupted"]]
+HAS = "Pod default/p has condition DisruptionTarget matching FailJob rule at index 0"
 
 
 @pytest.mark.parametrize(
     ("rules", "conditions", "matched"),
     [
-        ([on_conditions("Ignore", DISRUPTED)], [DISRUPTED], MatchedAction("Ignore")),
-        ([on_conditions("Ignore", DISRUPTED)], [], None),
-        ([on_conditions("Ignore")], [DISRUPTED], None),
+        ("Ignore Disrupted", DISRUPTED, MatchedAction("Ignore")),
+        ("Ignore Disrupted", [], None),
+        ("Ignore Disrupted", [{**DISRUPTED[0], "status": "False"}], None),
         (
-            [on_conditions("Ignore", DISRUPTED)],
-            [{"type": "DisruptionTarget", "status": "False"}],
-            None,
-        ),
-        (
-            [on_conditions("FailJob", {"type": "Bad", "status": "Unknown"}, DISRUPTED)],
-            [{"type": "Ready", "status": "False"}, DISRUPTED],
-            MatchedAction(
-                "FailJob",
-                "Pod default/p has condition DisruptionTarget matching FailJob rule "
-                "at index 0",
-            ),
-        ),
-        # Exit codes count alone if a rule has both.
-        (
-            [{**on_codes("Count", 5), **on_conditions("Count", DISRUPTED)}],
-            [DISRUPTED],
-            None,
+            "FailJob Bad Disrupted",
+            [{"type": "Ready", "status": "False"}, *DISRUPTED],
+            MatchedAction("FailJob", HAS),
         ),
     ],
 )
 def test_a_rule_on_conditions(
-    rules: list[JSON], conditions: list[JSON], matched: MatchedAction | None
+    rules: str, conditions: list[JSON], matched: MatchedAction | None
 ) -> None:
-    assert match(policy(*rules), job_pod(conditions=conditions)) == matched
+    """Type and status must be equal."""
+    assert match(policy(rules), job_pod(conditions=conditions)) == matched
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"onPodConditions": []},
+        {
+            "onExitCodes": {"operator": "In", "values": [5]},
+            "onPodConditions": DISRUPTED,
+        },
+    ],
+)
+def test_exit_codes_count_alone_if_a_rule_has_both(rule: JSON) -> None:
+    """And no condition is none that matches."""
+    rules = {"rules": [{"action": "Count", **rule}]}
+    found = msgspec.convert(rules, PodFailurePolicy)
+    assert match(found, job_pod(conditions=DISRUPTED)) is None
 
 
 @pytest.mark.parametrize(
@@ -386,7 +375,7 @@ def test_a_rule_on_conditions(
     [("Ignore", False), ("Count", True), ("FailJob", True), ("FailIndex", True)],
 )
 def test_only_ignored_failures_do_not_count(action: str, *, counted: bool) -> None:
-    assert counts(policy(on_codes(action, 5)), ONE) is counted
-    assert counts(policy(on_codes(action, 6)), ONE)
+    assert counts(policy(f"{action} In 5"), ONE) is counted
+    assert counts(policy(f"{action} In 6"), ONE)
     assert counts(None, ONE)
     assert match(None, ONE) is None
