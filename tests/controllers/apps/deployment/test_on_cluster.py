@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import (
@@ -73,26 +72,6 @@ async def test_terminating_pods_are_counted_if_the_gate_says_so(
         expected = 2 if gate else None
         assert replica_set.status.terminating_replicas == expected
         assert (await user.deployment()).status.terminating_replicas == expected
-
-
-async def test_each_status_of_a_rollout_has_a_number_of_terminating_pods(
-    cluster: Cluster, user: User
-) -> None:
-    """A replica set that was just created does not take the number away."""
-    async with cluster.nodes(), cluster.manager() as recording:
-        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
-        await settle()
-        await user.set_image("app:v2")
-        await settle(120)
-        bodies = [
-            msgspec.json.decode(each.body)
-            for each in recording.writes
-            if each.path.endswith("/deployments/web/status") and each.status == 200
-        ]
-    numbers = [body["status"].get("terminatingReplicas") for body in bodies]
-    assert numbers[:2] == [0, 0]
-    assert max(numbers) > 0
-    assert numbers[-1] == 0
 
 
 class Upgrading(Faulty):

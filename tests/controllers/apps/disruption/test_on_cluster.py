@@ -217,18 +217,6 @@ async def test_a_budget_that_is_deleted_during_its_sync_is_not_retried(
     assert {each.status for each in recording.writes} == {200}
 
 
-async def test_two_managers_at_once_agree(cluster: Cluster) -> None:
-    async with running(cluster) as (guard, first), running(cluster) as (_, second):
-        await guard.add_pods("a", "b", "c", owner=await guard.own())
-        await guard.guard(maxUnavailable=1)
-        await guard.make_unready("a")
-        await guard.make_ready("a")
-        await settle(60)
-        assert await guard.numbers() == (3, 2, 3, 1)
-        written = [*first.writes, *second.writes]
-    assert [each.status for each in written].count(200) == 3
-
-
 async def test_a_status_that_upstream_wrote_is_not_written(cluster: Cluster) -> None:
     """A user who swaps the managers sees no write."""
     async with running(cluster) as (guard, _):

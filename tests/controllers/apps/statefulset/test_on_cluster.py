@@ -104,12 +104,6 @@ class Sets(User):
             for each in page.items
         }
 
-    async def unready(self, *names: str) -> None:
-        """Take from pods that they are ready."""
-        for name in names:
-            await self.report(name, conditions=[{"type": "Ready", "status": "False"}])
-        await settle(2)
-
 
 def _image(pod: JSON) -> str:
     conditions = pod["status"].get("conditions", [])
@@ -174,64 +168,6 @@ async def test_a_repaired_template_is_rolled_out(
         assert await sets.images() == {f"web-{each}": "app:v3*" for each in range(3)}
         status = (await sets.stateful_set()).status
         assert status.current_revision == status.update_revision
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
-    cluster: Cluster, sets: Sets, policy: str
-) -> None:
-    """After a power cut a database may replay its log for half an hour.
-
-    With Parallel, upstream replaces one pod at a time, the highest first.
-    """
-    async with manager(cluster):
-        await sets.make(podManagementPolicy=policy)
-        for each in range(3):
-            await settle(1)
-            await sets.make_ready(f"web-{each}")
-        await settle(1)
-        await sets.unready("web-0", "web-1", "web-2")
-        before = await sets.uids()
-        await sets.use("app:v2")
-        await settle(1800)
-        if policy == "Parallel":
-            before["web-2"] = (await sets.uids())["web-2"]
-        assert await sets.uids() == before
-
-
-async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """A database replays its log for half an hour before another container crashes."""
-    async with manager(cluster):
-        await sets.make(replicas=1)
-        await settle(1)
-
-        async def report(restarts: int, waiting: str) -> None:
-            state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
-            container = {"name": "c", "image": "", "imageID": "", "ready": False}
-            container |= {"restartCount": restarts, "state": state}
-            condition = {"type": "Ready", "status": "False"}
-            condition["lastTransitionTime"] = "2000-01-01T00:00:00Z"
-            await sets.report(
-                "web-0",
-                phase="Running",
-                conditions=[condition],
-                containerStatuses=[container],
-            )
-
-        await report(0, "")
-        await sets.use("app:v2")
-        await settle(1800)
-        await report(1, "CrashLoopBackOff")
-        await settle(300)
-        await report(2, "")
-        await settle(10)
-        await report(2, "CrashLoopBackOff")
-        await settle(289)
-        assert await sets.images() == {"web-0": "app:v1"}
-        await settle(2)
-        assert await sets.images() == {"web-0": "app:v2"}
 
 
 async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
