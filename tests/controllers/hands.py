@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller_manager.api.core.v1 import EVENTS
@@ -119,12 +119,17 @@ class Before:
     act: Callable[[], Any]
     times: int = 1
     inner: Transport | None = None
-    seen: int = 0
+    requests: list[Request] = field(default_factory=list)
+    """All requests of this kind."""
     host: str = "test"
+
+    @property
+    def seen(self) -> int:
+        return len(self.requests)
 
     async def request(self, request: Request) -> Response:
         if request.method == self.method and request.path.endswith(self.path):
-            self.seen += 1
+            self.requests.append(request)
             if self.seen <= self.times:
                 answer = self.act()
                 if inspect.isawaitable(answer):

@@ -14,8 +14,9 @@ from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
 from tests.controllers.certificates.authorities import condition, write_authority
+from tests.controllers.hands import Hands
 
 SIGNING = "certificatesigningrequest-signing-controller"
 APPROVING = "certificatesigningrequest-approving-controller"
@@ -38,24 +39,24 @@ def config_for(
     return replace(config, controllers={SigningOptions: own})
 
 
-def make(cluster: Cluster, request: JSON, user: User = NODE) -> None:
+def make(cluster: Hands, request: JSON, user: User = NODE) -> None:
     kind = cluster.server.catalogue.of(request["apiVersion"], request["kind"])
     assert kind is not None
     cluster.server.objects.create(kind, "", request, user=user)
 
 
-async def decide(cluster: Cluster, name: str, kind: str = "Approved") -> None:
+async def decide(cluster: Hands, name: str, kind: str = "Approved") -> None:
     patch = {"status": {"conditions": [condition(kind)]}}
     await cluster.client.patch(
         SIGNING_REQUESTS, "", name, patch, PatchType.MERGE, "approval"
     )
 
 
-async def read(cluster: Cluster, name: str = "a") -> CertificateSigningRequest:
+async def read(cluster: Hands, name: str = "a") -> CertificateSigningRequest:
     return await cluster.client.get(SIGNING_REQUESTS, "", name)
 
 
-def allow(cluster: Cluster, subresource: str, group: str) -> None:
+def allow(cluster: Hands, subresource: str, group: str) -> None:
     """Allow a group to have its requests approved, as kubeadm does."""
     api = "rbac.authorization.k8s.io"
     rule = {

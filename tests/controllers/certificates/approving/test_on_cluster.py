@@ -5,24 +5,25 @@ import base64
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller_manager.api.certificates.v1 import (
     KUBE_APISERVER_CLIENT,
+    KUBELET_CLIENT,
     KUBELET_SERVING,
+    LEGACY_UNKNOWN,
     SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
     CertificateSigningRequestSpec,
 )
-from controller_manager.client.rest.client import PatchType
 from controller_manager.control.certificates.request import parse_request
 from controller_manager.controllers.certificates.approving.controller import rights
 from controller_manager.devcluster.apiserver.security import User
-from tests.clusters import Cluster
-from tests.controllers.certificates.approving.decisions import CASES, Case
 from tests.controllers.certificates.authorities import (
+    CLIENT_USAGES,
     SERVING_USAGES,
     certificate_for,
     new_key,
@@ -40,6 +41,7 @@ from tests.controllers.certificates.clusters import (
     make,
     read,
 )
+from tests.controllers.hands import Hands
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
@@ -69,7 +71,7 @@ APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 async def test_one_right_is_enough(
     tmp_path: Path, user: User, right: tuple[str, str], message: str
 ) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     allow(cluster, *right)
     make(cluster, signing_request(), user)
     config = config_for(tmp_path, (APPROVING, SIGNING))
@@ -96,7 +98,7 @@ async def test_one_right_is_enough(
 @pytest.mark.looptime
 async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     """With a growing backoff, as upstream: RBAC may allow the request later."""
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     make(cluster, signing_request(), NEWCOMER)
     config = config_for(tmp_path, (APPROVING,))
     async with cluster.confined_manager(config) as recording:
@@ -130,7 +132,7 @@ async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
 async def test_a_request_for_another_certificate_needs_no_review(
     tmp_path: Path, request_json: dict[str, object]
 ) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     master = User("system:node:n1", groups=("system:masters", "system:nodes"))
     make(cluster, request_json, master)
     config = config_for(tmp_path, (APPROVING,))
@@ -142,7 +144,7 @@ async def test_a_request_for_another_certificate_needs_no_review(
 @pytest.mark.looptime
 async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
     """The review allows the request, as upstream's does."""
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     make(cluster, signing_request(), User("admin", groups=("system:masters",)))
     config = config_for(tmp_path, (APPROVING,))
     async with cluster.confined_manager(config) as recording:
@@ -152,7 +154,7 @@ async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -
 
 @pytest.mark.looptime
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     allow(cluster, "nodeclient", "system:nodes")
     make(cluster, signing_request())
     await decide(cluster, "a", "Denied")
@@ -163,8 +165,9 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
-    cluster = Cluster()
+async def test_the_review_names_all_fields_of_the_user(
+    cluster: Hands, tmp_path: Path
+) -> None:
     groups = ("system:nodes", "system:authenticated")
     make(cluster, signing_request(), User("system:node:n1", "U", groups))
     stored = cluster.server.storage.collection(
@@ -192,19 +195,79 @@ async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> None:
-    cluster = Cluster()
+async def test_a_request_with_a_certificate_needs_no_review(
+    cluster: Hands, tmp_path: Path
+) -> None:
     make(cluster, signing_request())
     certificate = base64.b64encode(
         certificate_for(new_key()).public_bytes(Encoding.PEM)
     ).decode()
-    patch = {"status": {"certificate": certificate}}
-    await cluster.client.patch(
-        SIGNING_REQUESTS, "", "a", patch, PatchType.MERGE, "status"
-    )
+    cluster.edit(SIGNING_REQUESTS, "a", status={"certificate": certificate})
     async with cluster.manager(config_for(tmp_path, (APPROVING,))) as recording:
         await asyncio.sleep(600)
     assert [each for each in recording.writes if "reviews" in each.path] == []
+
+
+_NODE: Final = "system:node:n1"
+_NO_RSA: Final = ("digital signature", "client auth")
+_BOTH: Final = ("selfnodeclient", "nodeclient")
+_OTHER: Final = ("nodeclient",)
+
+
+class Case(NamedTuple):
+    """A request of a user, and its rights in the order of the checks."""
+
+    what: str
+    rights: tuple[str, ...]
+    user: str = _NODE
+    signer: str = KUBELET_CLIENT
+    usages: tuple[str, ...] = CLIENT_USAGES
+    request: dict[str, Any] = {}  # noqa: RUF012 - a case does not change
+
+
+CASES: Final = (
+    Case("a node for itself", _BOTH),
+    Case(
+        "a node for itself, without RSA",
+        _BOTH,
+        usages=("digital signature", "client auth"),
+    ),
+    Case("a node for itself, in another order", _BOTH, usages=CLIENT_USAGES[::-1]),
+    Case("a node for another node", _OTHER, request={"common_name": "system:node:n2"}),
+    Case("a newcomer", _OTHER, user="system:bootstrap:abcdef"),
+    Case("an administrator", _OTHER, user="kubernetes-admin"),
+    Case("nobody", _OTHER, user=""),
+    Case("a name in other letters", _OTHER, user="System:Node:n1"),
+    Case("half a name", (), request={"common_name": "system:node"}),
+    Case("another name", (), user="jane", request={"common_name": "jane"}),
+    Case("no name", (), user="", request={"common_name": ""}),
+    Case("no organization", (), request={"organizations": ()}),
+    Case("a master", (), request={"organizations": ("system:masters",)}),
+    Case(
+        "a node that is a master, too",
+        (),
+        request={"organizations": ("system:nodes", "system:masters")},
+    ),
+    Case("a DNS name", (), request={"dns": ("n1",)}),
+    Case("an address", (), request={"addresses": ("10.0.0.1",)}),
+    Case("an email", (), request={"emails": ("a@b.c",)}),
+    Case("a URI", (), request={"uris": ("spiffe://a/b",)}),
+    Case("a usage too many", (), usages=(*CLIENT_USAGES, "server auth")),
+    Case("a usage too few", (), usages=("client auth",)),
+    Case("no usages", (), usages=()),
+    Case("usages of a server", (), usages=SERVING_USAGES),
+    Case(
+        "a server",
+        (),
+        signer=KUBELET_SERVING,
+        usages=SERVING_USAGES,
+        request={"dns": ("n1",)},
+    ),
+    Case("a client", (), signer=KUBE_APISERVER_CLIENT, usages=("client auth",)),
+    Case("an old signer", (), signer=LEGACY_UNKNOWN),
+    Case("another signer", (), signer="example.com/signer"),
+    Case("no signer", (), signer=""),
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)

@@ -19,7 +19,6 @@ from controller_manager.api.certificates.v1 import (
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.cleaner.controller import expires_at
-from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import certificate_for, signing_request
 from tests.controllers.certificates.clusters import (
     CLEANER,
@@ -28,6 +27,7 @@ from tests.controllers.certificates.clusters import (
     decide,
     make,
 )
+from tests.controllers.hands import Hands
 from tests.controllers.rows import rows
 
 HOUR = timedelta(hours=1)
@@ -37,7 +37,7 @@ def _spec(duration: int | None) -> dict[str, Any]:
     return {} if duration is None else {"expirationSeconds": duration}
 
 
-async def _deleted_after(cluster: Cluster, since: datetime) -> timedelta:
+async def _deleted_after(cluster: Hands, since: datetime) -> timedelta:
     """Return the time until the one request is gone, to the next ten seconds."""
     async with asyncio.timeout((48 * HOUR).total_seconds()):
         while True:
@@ -72,7 +72,7 @@ async def test_a_request_goes_some_time_after_its_answer(
     duration: int | None,
     stays: timedelta,
 ) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     make(cluster, signing_request(usages=usages, **_spec(duration)))
     config = config_for(tmp_path, (CLEANER, SIGNING))
     async with cluster.confined_manager(config) as recording:
@@ -92,7 +92,7 @@ async def test_a_request_goes_some_time_after_its_answer(
 async def test_an_approved_request_without_a_certificate_goes_a_day_later(
     tmp_path: Path,
 ) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     make(cluster, signing_request())
     async with cluster.confined_manager(config_for(tmp_path, (CLEANER,))) as recording:
         await asyncio.sleep((20 * HOUR).total_seconds())
@@ -106,9 +106,8 @@ async def test_an_approved_request_without_a_certificate_goes_a_day_later(
 
 
 @pytest.mark.looptime
-async def test_an_old_request_goes_at_the_start(tmp_path: Path) -> None:
+async def test_an_old_request_goes_at_the_start(cluster: Hands, tmp_path: Path) -> None:
     """Upstream sees nothing at its start, and looks again an hour later."""
-    cluster = Cluster()
     make(cluster, signing_request())
     await asyncio.sleep(timedelta(hours=25).total_seconds())
     async with cluster.manager(config_for(tmp_path, (CLEANER,))) as recording:

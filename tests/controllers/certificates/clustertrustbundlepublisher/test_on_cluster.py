@@ -11,12 +11,12 @@ from controller_manager.api.certificates.v1beta1 import (
     ClusterTrustBundle,
     ClusterTrustBundleSpec,
 )
-from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import ROOT_CA, Cluster, make_config
+from tests.clusters import ROOT_CA, make_config
+from tests.controllers.hands import Hands
 
 pytestmark = pytest.mark.looptime
 
@@ -28,7 +28,7 @@ CURRENT = bundle_name(KUBE_APISERVER_SERVING, ROOT_CA)
 FORMER = "kubernetes.io:kube-apiserver-serving:former"
 
 
-async def _bundles(cluster: Cluster) -> list[ClusterTrustBundle]:
+async def _bundles(cluster: Hands) -> list[ClusterTrustBundle]:
     items = (await cluster.client.list_page(SERVING_TRUST_BUNDLES)).items
     return [each for each in items if each.spec.signer_name == KUBE_APISERVER_SERVING]
 
@@ -39,20 +39,19 @@ def test_the_name_has_a_hash_of_the_authorities() -> None:
 
 
 async def test_the_current_bundle_comes_before_a_former_one_goes() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     spec = {"signerName": KUBE_APISERVER_SERVING, "trustBundle": ROOT_CA}
     cluster.add("ClusterTrustBundle", FORMER, API, spec=spec)
     cluster.add("ClusterTrustBundle", "mine", API, spec={"trustBundle": ROOT_CA})
     async with cluster.confined_manager(ENABLED) as recording:
         await asyncio.sleep(1)
         (first,) = await _bundles(cluster)
-        patch = {"spec": {"trustBundle": ROOT_CA + ROOT_CA}}
-        await cluster.client.patch(
-            SERVING_TRUST_BUNDLES, "", CURRENT, patch, PatchType.MERGE
+        cluster.edit(
+            SERVING_TRUST_BUNDLES, CURRENT, spec={"trustBundle": ROOT_CA + ROOT_CA}
         )
         await asyncio.sleep(1)
         (second,) = await _bundles(cluster)
-        await cluster.client.delete(SERVING_TRUST_BUNDLES, "", CURRENT)
+        cluster.remove(SERVING_TRUST_BUNDLES, CURRENT)
         await asyncio.sleep(1)
         (third,) = await _bundles(cluster)
     for each in (first, second, third):
@@ -70,9 +69,8 @@ async def test_the_current_bundle_comes_before_a_former_one_goes() -> None:
     ]
 
 
-async def test_without_its_gate_it_does_not_run() -> None:
+async def test_without_its_gate_it_does_not_run(cluster: Hands) -> None:
     """The gate is off by default."""
-    cluster = Cluster()
     async with cluster.manager(CONFIG):
         await asyncio.sleep(60)
     assert await _bundles(cluster) == []

@@ -9,7 +9,8 @@ import pytest
 from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.clock import LoopClock
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import EPOCH, Cluster, make_config
+from tests.clusters import EPOCH, make_config
+from tests.controllers.hands import Hands
 
 pytestmark = pytest.mark.looptime
 
@@ -20,7 +21,7 @@ API = "certificates.k8s.io/v1beta1"
 
 
 async def test_a_request_goes_after_a_quarter_of_an_hour() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     async with cluster.confined_manager(ENABLED) as recording:
         cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})
         await asyncio.sleep(899)
@@ -33,7 +34,7 @@ async def test_a_request_goes_after_a_quarter_of_an_hour() -> None:
     assert b'"preconditions":{"uid":' in deletion.body
 
 
-async def test_the_clock_of_the_api_server_tells_the_age(cluster: Cluster) -> None:
+async def test_the_clock_of_the_api_server_tells_the_age(cluster: Hands) -> None:
     ahead = LoopClock(EPOCH + timedelta(hours=1))
     async with cluster.manager(ENABLED, clock=ahead) as recording:
         cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})
@@ -43,9 +44,8 @@ async def test_the_clock_of_the_api_server_tells_the_age(cluster: Cluster) -> No
     assert [each.method for each in recording.writes] == ["DELETE"]
 
 
-async def test_without_its_gate_it_does_not_run() -> None:
+async def test_without_its_gate_it_does_not_run(cluster: Hands) -> None:
     """The gate is off by default."""
-    cluster = Cluster()
     cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(3600)

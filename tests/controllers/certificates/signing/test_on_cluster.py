@@ -21,7 +21,6 @@ from controller_manager.api.certificates.v1 import (
     SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
 )
-from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import Forbidden
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.certificates.signing.authority import (
@@ -33,7 +32,7 @@ from controller_manager.controllers.certificates.signing.options import (
 )
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
-from tests.clusters import EPOCH, Cluster, make_config
+from tests.clusters import EPOCH, make_config
 from tests.controllers.certificates.authorities import (
     SERVING_USAGES,
     Key,
@@ -52,11 +51,12 @@ from tests.controllers.certificates.clusters import (
     make,
     read,
 )
+from tests.controllers.hands import Hands
 
 
 @pytest.mark.looptime
 async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     make(cluster, signing_request())
     async with cluster.confined_manager(config_for(tmp_path)) as recording:
         await asyncio.sleep(600)
@@ -74,7 +74,7 @@ async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     request = signing_request(signer=KUBELET_SERVING, usages=SERVING_USAGES)
     make(cluster, request)
     async with cluster.confined_manager(config_for(tmp_path)) as recording:
@@ -98,16 +98,18 @@ async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_requests_for_no_signature_do_not_change(tmp_path: Path) -> None:
-    cluster = Cluster()
+async def test_requests_for_no_signature_do_not_change(
+    cluster: Hands, tmp_path: Path
+) -> None:
     make(cluster, signing_request("denied"))
     make(cluster, signing_request("foreign", signer="example.com/signer"))
     make(cluster, signing_request("failed"))
     await decide(cluster, "denied", "Denied")
     await decide(cluster, "failed")
-    patch = {"status": {"conditions": [condition("Approved"), condition("Failed")]}}
-    await cluster.client.patch(
-        SIGNING_REQUESTS, "", "failed", patch, PatchType.MERGE, "status"
+    cluster.edit(
+        SIGNING_REQUESTS,
+        "failed",
+        status={"conditions": [condition("Approved"), condition("Failed")]},
     )
     await decide(cluster, "foreign")
     config = config_for(tmp_path)
@@ -119,7 +121,7 @@ async def test_requests_for_no_signature_do_not_change(tmp_path: Path) -> None:
 @pytest.mark.looptime
 async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
     log = io.StringIO()
-    cluster = Cluster()
+    cluster = Hands()
     config = config_for(tmp_path)
     for name in "abc":
         make(cluster, signing_request(name))
@@ -167,7 +169,7 @@ async def test_an_unusable_authority_is_one_line(
         if content is not None:
             (tmp_path / name).write_bytes(content)
     with pytest.raises(ExceptionGroup) as caught:
-        async with Cluster().manager(config):
+        async with Hands().manager(config):
             pass
     (error,) = caught.value.exceptions
     assert isinstance(error, StartError)
@@ -181,7 +183,7 @@ async def test_without_files_it_does_not_run() -> None:
     """As upstream."""
     log = io.StringIO()
     config = make_config(controllers=(SIGNING, "ttl"))
-    async with Cluster().manager(config, logger=make_logger(stream=log)):
+    async with Hands().manager(config, logger=make_logger(stream=log)):
         pass
     assert (
         'give="--cluster-signing-cert-file and --cluster-signing-key-file"'
@@ -201,10 +203,9 @@ def test_files_of_one_signer_switch_the_common_ones_off() -> None:
 
 @pytest.mark.looptime
 async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
-    tmp_path: Path,
+    cluster: Hands, tmp_path: Path
 ) -> None:
     """Else all certificates would be useless."""
-    cluster = Cluster()
     make(cluster, signing_request())
     config = config_for(tmp_path)
     async with cluster.manager(config, clock=LoopClock(EPOCH + timedelta(days=2))):
@@ -225,7 +226,7 @@ async def test_the_server_refuses_a_request_for_administrators() -> None:
     )
     body = msgspec.json.encode(request)
     with pytest.raises(Forbidden, match="with system:masters group is not allowed"):
-        await Cluster().client.create_json(SIGNING_REQUESTS, "", body)
+        await Hands().client.create_json(SIGNING_REQUESTS, "", body)
 
 
 OLD, NEW = "CN=old", "CN=new"

@@ -1,4 +1,4 @@
-"""Cluster-info is signed with every bootstrap token that may sign."""
+"""Hands-info is signed with every bootstrap token that may sign."""
 
 import asyncio
 import base64
@@ -23,7 +23,8 @@ from controller_manager.controllers.identity.bootstrapsigner.controller import (
     signed,
     signing_tokens,
 )
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokencleaner.builders import (
     TOKEN_SECRET,
     add_token,
@@ -35,7 +36,7 @@ CONFIG = make_config(controllers=("bootstrapsigner",))
 KEY = "jws-kubeconfig-"
 
 
-def add_cluster_info(cluster: Cluster, namespace: str = "kube-public") -> None:
+def add_cluster_info(cluster: Hands, namespace: str = "kube-public") -> None:
     cluster.add_namespace(namespace)
     kind = cluster.server.catalogue.find("", "v1", "configmaps")
     assert kind is not None
@@ -43,13 +44,13 @@ def add_cluster_info(cluster: Cluster, namespace: str = "kube-public") -> None:
     cluster.server.objects.create(kind, namespace, found)
 
 
-async def _data(cluster: Cluster, namespace: str = "kube-public") -> dict[str, str]:
+async def _data(cluster: Hands, namespace: str = "kube-public") -> dict[str, str]:
     found = await cluster.client.get(CONFIG_MAPS, namespace, "cluster-info")
     return found.data or {}
 
 
 @pytest.mark.looptime
-async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> None:
+async def test_signatures_follow_the_tokens_and_the_text(cluster: Hands) -> None:
     add_cluster_info(cluster)
     add_cluster_info(cluster, "other")
     async with cluster.manager(CONFIG) as recording:
@@ -94,7 +95,7 @@ async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> No
 
 
 @pytest.mark.looptime
-async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None:
+async def test_a_signature_goes_when_its_token_expires(cluster: Hands) -> None:
     add_cluster_info(cluster)
     soon = format_time(cluster.clock.now() + timedelta(seconds=30))
     add_token(cluster, bootstrap_token("soon01", soon))
@@ -107,7 +108,7 @@ async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None
 
 @pytest.mark.looptime
 async def test_its_roles_are_enough() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     add_cluster_info(cluster)
     add_token(cluster, bootstrap_token("abcdef"))
     settings = make_config(

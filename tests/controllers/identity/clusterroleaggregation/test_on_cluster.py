@@ -23,7 +23,8 @@ from controller_manager.controllers.identity.clusterroleaggregation.controller i
     has_rules,
     selects,
 )
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 from tests.meddler import Meddler
 
 API = "rbac.authorization.k8s.io/v1"
@@ -39,7 +40,7 @@ def selecting(*labels: str) -> JSON:
     return {"clusterRoleSelectors": selectors}
 
 
-def add(cluster: Cluster, name: str, *labels: str, **parts: Any) -> None:
+def add(cluster: Hands, name: str, *labels: str, **parts: Any) -> None:
     metadata = {"name": name, "labels": dict.fromkeys(labels, "true")}
     cluster.add("ClusterRole", name, API, metadata=metadata, **parts)
 
@@ -56,7 +57,7 @@ async def patch(client: Client, name: str, body: JSON) -> None:
 
 
 @pytest.mark.looptime
-async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
+async def test_rules_pass_through_a_chain_of_roles(cluster: Hands) -> None:
     add(cluster, "admin", aggregationRule=selecting("to-admin"))
     add(cluster, "edit", "to-admin", aggregationRule=selecting("to-edit"))
     add(cluster, "view", "to-edit", rules=[rule("pods")])
@@ -68,7 +69,7 @@ async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
         await patch(cluster.client, "view", {"rules": [rule("nodes")]})
         assert await rules(cluster.client, "edit") == [rule("nodes")]
         assert await rules(cluster.client, "admin") == [rule("nodes"), health]
-        await cluster.client.delete(CLUSTER_ROLES, "", "view")
+        cluster.remove(CLUSTER_ROLES, "view")
         await asyncio.sleep(1)
         assert await rules(cluster.client, "edit") == []
         assert await rules(cluster.client, "admin") == [health]
@@ -78,7 +79,7 @@ async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_the_write_is_upstreams(cluster: Cluster) -> None:
+async def test_the_write_is_upstreams(cluster: Hands) -> None:
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "one", "a", rules=[rule("pods")])
     async with cluster.manager(CONFIG) as recording:
@@ -103,7 +104,7 @@ async def test_the_write_is_upstreams(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_rules_by_hand_are_overwritten_or_stay(cluster: Cluster) -> None:
+async def test_rules_by_hand_are_overwritten_or_stay(cluster: Hands) -> None:
     """They stay in a role that selects no role; aggregated rules are removed."""
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "idle", aggregationRule=selecting("none"), rules=[rule("by-hand")])
@@ -122,7 +123,7 @@ async def test_rules_by_hand_are_overwritten_or_stay(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_selector_may_have_expressions(cluster: Cluster) -> None:
+async def test_a_selector_may_have_expressions(cluster: Hands) -> None:
     expressions = [{"key": "kept", "operator": "DoesNotExist"}]
     selector = {"clusterRoleSelectors": [{"matchExpressions": expressions}]}
     add(cluster, "all", aggregationRule=selector)
@@ -138,7 +139,7 @@ async def test_a_selector_may_have_expressions(cluster: Cluster) -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_role_that_is_gone_is_not_created_again(
-    cluster: Cluster, *, again: bool
+    cluster: Hands, *, again: bool
 ) -> None:
     """Nor does a namesake that gathers nothing get rules; upstream gives them."""
     add(cluster, "all", aggregationRule=selecting("a"))
@@ -148,7 +149,7 @@ async def test_a_role_that_is_gone_is_not_created_again(
         if request.method != "PATCH":
             return
         meddler.meddle = None
-        await cluster.client.delete(CLUSTER_ROLES, "", "all")
+        cluster.remove(CLUSTER_ROLES, "all")
         if again:
             body = json.dumps({"metadata": {"name": "all"}}).encode()
             await cluster.client.create_json(CLUSTER_ROLES, "", body)
@@ -165,7 +166,7 @@ async def test_a_role_that_is_gone_is_not_created_again(
 @pytest.mark.looptime
 async def test_its_role_is_enough() -> None:
     """It may escalate, as upstream's bootstrap policy says."""
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "one", "a", rules=[rule("pods")])
     config = make_config(

@@ -32,12 +32,13 @@ from controller_manager.controllers.identity.legacytokencleaner.controller impor
     tracked_long_enough,
 )
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, Write, make_config
+from tests.clusters import Write, make_config
+from tests.controllers.hands import Hands
 from tests.controllers.rows import rows
 
 
 @pytest.mark.looptime
-async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> None:
+async def test_an_unused_token_is_marked_and_then_deleted(cluster: Hands) -> None:
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
     add_token(cluster, "busy", **{"last-used": day(cluster, 5)})
@@ -65,7 +66,7 @@ async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> N
 
 @pytest.mark.looptime
 @pytest.mark.slow
-async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> None:
+async def test_a_token_that_is_used_after_its_mark_stays(cluster: Hands) -> None:
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
@@ -108,7 +109,7 @@ async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> No
     },
 )
 async def test_a_token_that_a_pod_uses_stays(
-    cluster: Cluster, spec: dict[str, Any]
+    cluster: Hands, spec: dict[str, Any]
 ) -> None:
     """Pods are read from the API server, so that no cache has to hold all this."""
     track(cluster, "2025-01-01")
@@ -123,7 +124,7 @@ async def test_a_token_that_a_pod_uses_stays(
 
 @pytest.mark.looptime
 async def test_a_token_in_the_environment_of_a_container_stays(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     track(cluster, "2025-01-01")
     for name in ("one", "all"):
@@ -147,7 +148,7 @@ async def test_a_token_in_the_environment_of_a_container_stays(
 @pytest.mark.looptime
 @pytest.mark.parametrize("since", ["", "yesterday", "late"])
 async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
-    cluster: Cluster, since: str
+    cluster: Hands, since: str
 ) -> None:
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
@@ -161,7 +162,7 @@ async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_its_role_is_enough() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
@@ -190,24 +191,24 @@ def config(*more: str, **generic: Any) -> Config:
     return with_period(make_config(controllers=(NAME, *more), **generic))
 
 
-def day(cluster: Cluster, days: float = 0) -> str:
+def day(cluster: Hands, days: float = 0) -> str:
     """Return the day that is so many days after now."""
     return (cluster.clock.now() + timedelta(days=days)).date().isoformat()
 
 
-def track(cluster: Cluster, since: str) -> None:
+def track(cluster: Hands, since: str) -> None:
     kind = cluster.server.catalogue.find("", "v1", "configmaps")
     assert kind is not None
     tracking = {"metadata": {"name": TRACKING}, "data": {"since": since}}
     cluster.server.objects.create(kind, "kube-system", tracking)
 
 
-def add_token(cluster: Cluster, name: str, **labels: str) -> None:
+def add_token(cluster: Hands, name: str, **labels: str) -> None:
     cluster.add("ServiceAccount", name, secrets=[{"name": name}])
     add_unlisted(cluster, name, name, **labels)
 
 
-def add_unlisted(cluster: Cluster, name: str, account: str, **labels: str) -> None:
+def add_unlisted(cluster: Hands, name: str, account: str, **labels: str) -> None:
     metadata = {
         "name": name,
         "annotations": {ACCOUNT_NAME: account},
@@ -218,7 +219,7 @@ def add_unlisted(cluster: Cluster, name: str, account: str, **labels: str) -> No
     )
 
 
-async def labels(cluster: Cluster) -> dict[str, Mapping[str, str]]:
+async def labels(cluster: Hands) -> dict[str, Mapping[str, str]]:
     page = await cluster.client.list_page(SECRETS)
     return {each.metadata.name: labels_of(each) for each in page.items}
 

@@ -9,7 +9,8 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import PatchType
 from controller_manager.observability.logs import make_logger
-from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
+from tests.clusters import ROOT_CA, make_config, run_manager
+from tests.controllers.hands import Hands
 
 pytestmark = pytest.mark.looptime
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.looptime
 CONFIG = make_config(controllers=("root-ca-certificate-publisher-controller",))
 
 
-async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
+async def test_only_published_authorities_are_watched(cluster: Hands) -> None:
     for number in range(50):
         cluster.add("ConfigMap", f"other-{number}", data={"k": "v" * 1000})
     connections = Connections(cluster.transport, root_ca="PEM")
@@ -29,9 +30,9 @@ async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
     assert cached == {"namespaces": 2, "configmaps": 2}
 
 
-async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> None:
+async def test_every_active_namespace_has_the_authority(cluster: Hands) -> None:
     cluster.add_namespace("ending")
-    await cluster.client.delete(NAMESPACES, "", "ending")
+    cluster.remove(NAMESPACES, "ending")
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(1)
         cluster.add_namespace("late")
@@ -45,7 +46,7 @@ async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> Non
 
 
 async def test_no_empty_authority_is_published_over_a_good_one(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     log = io.StringIO()
     settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
@@ -62,7 +63,7 @@ async def test_no_empty_authority_is_published_over_a_good_one(
 
 
 async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     connections = Connections(cluster.transport, root_ca="PEM")
     name = "kube-root-ca.crt"
@@ -83,7 +84,7 @@ async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
         await cluster.client.patch(CONFIG_MAPS, "default", name, more, PatchType.MERGE)
         await asyncio.sleep(1)
         without_more = await cluster.client.get(CONFIG_MAPS, "default", name)
-        await cluster.client.delete(CONFIG_MAPS, "default", name)
+        cluster.remove(CONFIG_MAPS, name)
         await asyncio.sleep(1)
         again = await cluster.client.get(CONFIG_MAPS, "default", name)
     for each in (repaired, without_more, again):

@@ -6,16 +6,17 @@ import pytest
 
 from controller_manager.api.core.v1 import NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.client.builder import Connections
-from tests.clusters import Cluster, make_config, run_manager
+from tests.clusters import make_config, run_manager
+from tests.controllers.hands import Hands
 
 pytestmark = pytest.mark.looptime
 
 CONFIG = make_config(controllers=("serviceaccount-controller",))
 
 
-async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
+async def test_every_active_namespace_has_an_account(cluster: Hands) -> None:
     cluster.add_namespace("ending")
-    await cluster.client.delete(NAMESPACES, "", "ending")
+    cluster.remove(NAMESPACES, "ending")
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(1)
         cluster.add_namespace("late")
@@ -29,18 +30,18 @@ async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
 
 
 async def test_a_default_account_that_a_user_deletes_comes_back(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
         first = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")
-        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "default")
+        cluster.remove(SERVICE_ACCOUNTS, "default")
         await asyncio.sleep(1)
         second = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")
     assert second.metadata.uid != first.metadata.uid
 
 
-async def test_only_default_accounts_are_watched(cluster: Cluster) -> None:
+async def test_only_default_accounts_are_watched(cluster: Hands) -> None:
     for number in range(50):
         cluster.add("ServiceAccount", f"other-{number}")
     connections = Connections(cluster.transport)

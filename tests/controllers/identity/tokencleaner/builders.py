@@ -1,7 +1,7 @@
 """Bootstrap tokens for tests."""
 
 from controller_manager.api.json_objects import JSON
-from tests.clusters import Cluster
+from tests.controllers.hands import Hands
 
 TYPE = "bootstrap.kubernetes.io/token"
 TOKEN_SECRET = "0123456789abcdef"
@@ -20,7 +20,7 @@ def bootstrap_token(token_id: str, expiration: str = "", **more: str) -> JSON:
     return {"metadata": {"name": name}, "type": TYPE, "stringData": data}
 
 
-def add_token(cluster: Cluster, secret: JSON, namespace: str = "kube-system") -> None:
+def add_token(cluster: Hands, secret: JSON, namespace: str = "kube-system") -> None:
     kind = cluster.server.catalogue.find("", "v1", "secrets")
     assert kind is not None
     cluster.server.objects.create(kind, namespace, secret)

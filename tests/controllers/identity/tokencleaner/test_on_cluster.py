@@ -14,25 +14,26 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokencleaner.builders import add_token, bootstrap_token
 
 CONFIG = make_config(controllers=("tokencleaner",))
 
 
-async def _names(cluster: Cluster) -> list[str]:
+async def _names(cluster: Hands) -> list[str]:
     page = await cluster.client.list_page(SECRETS)
     return sorted(
         each.metadata.name.removeprefix("bootstrap-token-") for each in page.items
     )
 
 
-def _in(cluster: Cluster, seconds: float) -> str:
+def _in(cluster: Hands, seconds: float) -> str:
     return format_time(cluster.clock.now() + timedelta(seconds=seconds))
 
 
 @pytest.mark.looptime
-async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
+async def test_a_token_goes_when_it_expires(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("never1"))
     add_token(cluster, bootstrap_token("later1", _in(cluster, 3600)))
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 5)))
@@ -61,7 +62,7 @@ async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
+async def test_a_token_that_is_prolonged_stays(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("later1", _in(cluster, 60)))
     async with cluster.manager(CONFIG):
         await asyncio.sleep(30)
@@ -79,7 +80,7 @@ async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
+async def test_no_timer_is_lost_over_a_restart(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 20)))
     async with cluster.manager(CONFIG):
         await asyncio.sleep(5)
@@ -92,7 +93,7 @@ async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_its_role_in_one_namespace_is_enough() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
     settings = make_config(
         controllers=("tokencleaner",), use_service_account_credentials=True
@@ -104,7 +105,7 @@ async def test_its_role_in_one_namespace_is_enough() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Cluster) -> None:
+async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Hands) -> None:
     """It waits for a finalizer; another deletion would change nothing."""
     secret = bootstrap_token("past01", _in(cluster, -5))
     secret["metadata"]["finalizers"] = ["example.com/x"]

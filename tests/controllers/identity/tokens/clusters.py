@@ -13,7 +13,8 @@ from controller_manager.api.core.secrets import (
 from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.tokens import TokensOptions
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokens.keys import key_file
 
 NAME = "serviceaccount-token-controller"
@@ -34,14 +35,14 @@ def token_secret(name: str, account: str, **annotations: str) -> dict[str, Any]:
     return {"metadata": metadata, "type": SERVICE_ACCOUNT_TOKEN}
 
 
-def add_secret(cluster: Cluster, name: str, account: str, **parts: Any) -> None:
+def add_secret(cluster: Hands, name: str, account: str, **parts: Any) -> None:
     cluster.add("Secret", name, **{**token_secret(name, account), **parts})
 
 
-async def secrets(cluster: Cluster) -> dict[str, Secret]:
+async def secrets(cluster: Hands) -> dict[str, Secret]:
     page = await cluster.client.list_page(SECRETS)
     return {each.metadata.name: each for each in page.items}
 
 
-async def edit(cluster: Cluster, name: str, patch: Mapping[str, Any]) -> None:
+async def edit(cluster: Hands, name: str, patch: Mapping[str, Any]) -> None:
     await cluster.client.patch(SECRETS, "default", name, dict(patch), PatchType.MERGE)

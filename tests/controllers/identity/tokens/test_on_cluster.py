@@ -27,14 +27,9 @@ from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger
-from tests.clusters import (
-    ROOT_CA,
-    Cluster,
-    RecordingTransport,
-    make_config,
-    run_manager,
-)
+from tests.clusters import ROOT_CA, RecordingTransport, make_config, run_manager
 from tests.controllers.apps.replicaset.test_on_cluster import hold
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokens.clusters import (
     NAME,
     add_secret,
@@ -48,11 +43,11 @@ from tests.controllers.identity.tokens.keys import elliptic_key, pem, rsa_key
 pytestmark = pytest.mark.looptime
 
 
-async def _account(cluster: Cluster, name: str = "robot") -> ServiceAccount:
+async def _account(cluster: Hands, name: str = "robot") -> ServiceAccount:
     return await cluster.client.get(SERVICE_ACCOUNTS, "default", name)
 
 
-def _add_account(cluster: Cluster, *listed: str, name: str = "robot") -> None:
+def _add_account(cluster: Hands, *listed: str, name: str = "robot") -> None:
     references = [{"name": each} for each in listed]
     cluster.add("ServiceAccount", name, secrets=references)
 
@@ -62,7 +57,7 @@ def _claims(secret: Secret) -> object:
     return jwt.decode(decoded(secret, "token"), key, algorithms=["ES256"])
 
 
-async def test_a_token_secret_is_filled(cluster: Cluster) -> None:
+async def test_a_token_secret_is_filled(cluster: Hands) -> None:
     _add_account(cluster)
     add_secret(cluster, "tok", "robot", data={"extra": "bWluZQ=="})
     cluster.add("Secret", "keep", metadata={"name": "keep"}, data={"k": "dg=="})
@@ -87,7 +82,7 @@ async def test_a_token_secret_is_filled(cluster: Cluster) -> None:
     assert [(each.method, each.status) for each in recording.writes] == [("PUT", 200)]
 
 
-async def test_an_rsa_key_signs_too(cluster: Cluster) -> None:
+async def test_an_rsa_key_signs_too(cluster: Hands) -> None:
     _add_account(cluster)
     add_secret(cluster, "tok", "robot")
     settings = with_key(make_config(controllers=(NAME,)), "RS256")
@@ -98,7 +93,7 @@ async def test_an_rsa_key_signs_too(cluster: Cluster) -> None:
     assert jwt.decode(token, key, algorithms=["RS256"])["sub"].endswith(":robot")
 
 
-async def test_a_secret_of_no_account_is_deleted(cluster: Cluster) -> None:
+async def test_a_secret_of_no_account_is_deleted(cluster: Hands) -> None:
     _add_account(cluster)
     add_secret(cluster, "nobody", "ghost")
     add_secret(cluster, "odd", "../secrets/x")
@@ -119,13 +114,13 @@ async def test_a_secret_of_no_account_is_deleted(cluster: Cluster) -> None:
     }
 
 
-async def test_tokens_go_with_their_account(cluster: Cluster) -> None:
+async def test_tokens_go_with_their_account(cluster: Hands) -> None:
     _add_account(cluster)
     add_secret(cluster, "tok", "robot")
     cluster.add("Secret", "keep", metadata={"name": "keep"}, data={"k": "dg=="})
     async with cluster.manager(config()):
         await asyncio.sleep(1)
-        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+        cluster.remove(SERVICE_ACCOUNTS, "robot")
         await asyncio.sleep(1)
         assert [*await secrets(cluster)] == ["keep"]
         _add_account(cluster)
@@ -136,7 +131,7 @@ async def test_tokens_go_with_their_account(cluster: Cluster) -> None:
 
 
 async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     """The cache has the old account; the new secret gets the uid of the new one.
 
@@ -148,7 +143,7 @@ async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
     async with cluster.manager(config()):
         await asyncio.sleep(1)
         free.clear()
-        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+        cluster.remove(SERVICE_ACCOUNTS, "robot")
         _add_account(cluster, "tok")
         add_secret(cluster, "tok", "robot")
         await asyncio.sleep(1)
@@ -161,7 +156,7 @@ async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
 
 
 async def test_a_token_secret_without_the_uid_is_kept_for_a_namesake(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     """The uid in its token is not verified, so nothing is deleted because of it.
 
@@ -174,19 +169,19 @@ async def test_a_token_secret_without_the_uid_is_kept_for_a_namesake(
         await asyncio.sleep(1)
     await edit(cluster, "tok", {"metadata": {"annotations": {ACCOUNT_UID: None}}})
     before = await secrets(cluster)
-    await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+    cluster.remove(SERVICE_ACCOUNTS, "robot")
     _add_account(cluster, "tok")
     async with cluster.manager(config()) as recording:
         await asyncio.sleep(1)
         assert await secrets(cluster) == before
         assert recording.writes == []
-        await cluster.client.delete(SECRETS, "default", "tok")
+        cluster.remove(SECRETS, "tok")
         await asyncio.sleep(1)
         assert (await _account(cluster)).secrets is None
 
 
 async def test_what_a_user_spoils_is_repaired_as_upstream_does(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     _add_account(cluster)
     for name in "abcd":
@@ -215,7 +210,7 @@ async def test_what_a_user_spoils_is_repaired_as_upstream_does(
 
 
 async def test_a_deleted_secret_leaves_the_list_of_its_account(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     _add_account(cluster, "tok", "keep")
     _add_account(cluster, "last", name="other")
@@ -225,7 +220,7 @@ async def test_a_deleted_secret_leaves_the_list_of_its_account(
         await asyncio.sleep(1)
         recording.writes.clear()
         for name in ("tok", "last"):
-            await cluster.client.delete(SECRETS, "default", name)
+            cluster.remove(SECRETS, name)
             await asyncio.sleep(1)
         found = [(await _account(cluster, name)).secrets for name in ("robot", "other")]
     assert found == [(ObjectReference(name="keep"),), None]
@@ -235,12 +230,12 @@ async def test_a_deleted_secret_leaves_the_list_of_its_account(
     ]
 
 
-async def test_a_new_account_keeps_its_list(cluster: Cluster) -> None:
+async def test_a_new_account_keeps_its_list(cluster: Hands) -> None:
     _add_account(cluster, "tok")
     add_secret(cluster, "tok", "robot")
     async with cluster.manager(config()):
         await asyncio.sleep(1)
-        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+        cluster.remove(SERVICE_ACCOUNTS, "robot")
         _add_account(cluster, "tok")
         await asyncio.sleep(1)
         assert await secrets(cluster) == {}
@@ -248,7 +243,7 @@ async def test_a_new_account_keeps_its_list(cluster: Cluster) -> None:
     assert account.secrets == (ObjectReference(name="tok"),)
 
 
-async def test_without_a_key_the_controller_does_not_run(cluster: Cluster) -> None:
+async def test_without_a_key_the_controller_does_not_run(cluster: Hands) -> None:
     """As upstream: nothing is filled, and nothing deleted."""
     add_secret(cluster, "nobody", "ghost")
     log = io.StringIO()
@@ -262,7 +257,7 @@ async def test_without_a_key_the_controller_does_not_run(cluster: Cluster) -> No
     ) in log.getvalue()
 
 
-async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Cluster) -> None:
+async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Hands) -> None:
     options = TokensOptions(private_key_file="/nowhere/sa.key")
     settings = make_config(controllers=(NAME,))
     settings.controllers[TokensOptions] = options  # type: ignore[index]
@@ -279,7 +274,7 @@ async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Cluster) -> Non
 
 
 async def test_it_starts_first_and_acts_as_the_manager() -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     cluster.server.tokens.add("manager", User(MANAGER))
     _add_account(cluster)
     add_secret(cluster, "tok", "robot")
@@ -298,7 +293,7 @@ async def test_it_starts_first_and_acts_as_the_manager() -> None:
     assert [each for each in others.writes if each.path == filled] == []
 
 
-async def test_neither_keys_nor_tokens_are_logged(cluster: Cluster) -> None:
+async def test_neither_keys_nor_tokens_are_logged(cluster: Hands) -> None:
     log = io.StringIO()
     _add_account(cluster, "tok")
     add_secret(cluster, "tok", "robot")
@@ -308,7 +303,7 @@ async def test_neither_keys_nor_tokens_are_logged(cluster: Cluster) -> None:
         token = decoded((await secrets(cluster))["tok"], "token")
         await edit(cluster, "tok", {"data": {"ca.crt": None}})
         await asyncio.sleep(1)
-        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+        cluster.remove(SERVICE_ACCOUNTS, "robot")
         await asyncio.sleep(1)
     assert log.getvalue()
     assert token[-20:] not in log.getvalue()

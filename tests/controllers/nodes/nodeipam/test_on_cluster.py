@@ -21,7 +21,8 @@ from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, PodRangesConfig
 from controller_manager.registry import registry as this_build
-from tests.clusters import TOKEN, Cluster, make_config
+from tests.clusters import TOKEN, make_config
+from tests.controllers.hands import Hands
 
 pytestmark = pytest.mark.looptime
 
@@ -38,7 +39,7 @@ def config(
     )
 
 
-async def ranges(cluster: Cluster) -> dict[str, list[str]]:
+async def ranges(cluster: Hands) -> dict[str, list[str]]:
     """Return the ranges of all nodes, without those that have none."""
     page = await cluster.client.list_page(NODES)
     return {
@@ -48,7 +49,7 @@ async def ranges(cluster: Cluster) -> dict[str, list[str]]:
     }
 
 
-async def events(cluster: Cluster) -> set[tuple[str, str, str, str]]:
+async def events(cluster: Hands) -> set[tuple[str, str, str, str]]:
     """Return type, reason, node and message of all events of the controller."""
     page = await cluster.client.list_page(EVENTS, "default")
     return {
@@ -58,11 +59,11 @@ async def events(cluster: Cluster) -> set[tuple[str, str, str, str]]:
     }
 
 
-def add(cluster: Cluster, name: str, *held: str) -> None:
+def add(cluster: Hands, name: str, *held: str) -> None:
     cluster.add("Node", name, spec={"podCIDRs": list(held)} if held else {})
 
 
-async def test_a_metric_says_that_the_allocator_runs(cluster: Cluster) -> None:
+async def test_a_metric_says_that_the_allocator_runs(cluster: Hands) -> None:
     """The process must lead; upstream's manager shows this controller only."""
     registry = CollectorRegistry()
     labels = {"name": "nodeipam", "manager": "kube-controller-manager"}
@@ -89,7 +90,7 @@ class Failing(InMemoryTransport):
     """Answers each request with the response of `fails`, if it returns one."""
 
     def __init__(
-        self, cluster: Cluster, fails: Callable[[Request], Response | Exception | None]
+        self, cluster: Hands, fails: Callable[[Request], Response | Exception | None]
     ) -> None:
         super().__init__(cluster.server, TOKEN)
         self._fails = fails
@@ -103,7 +104,7 @@ class Failing(InMemoryTransport):
         return found or await super().request(request)
 
 
-async def test_nothing_runs_unless_ranges_are_to_be_allocated(cluster: Cluster) -> None:
+async def test_nothing_runs_unless_ranges_are_to_be_allocated(cluster: Hands) -> None:
     off = replace(
         make_config(controllers=("nodeipam", "ttl")),
         pod_ranges=PodRangesConfig(cluster="nonsense"),
@@ -115,7 +116,7 @@ async def test_nothing_runs_unless_ranges_are_to_be_allocated(cluster: Cluster) 
     assert await ranges(cluster) == {}
 
 
-async def test_flags_that_are_refused_end_the_start(cluster: Cluster) -> None:
+async def test_flags_that_are_refused_end_the_start(cluster: Hands) -> None:
     with pytest.RaisesGroup(
         pytest.RaisesExc(
             StartError, match=r"^--cluster-cidr=10\.0\.0\.0/30: nodes get "
@@ -126,9 +127,9 @@ async def test_flags_that_are_refused_end_the_start(cluster: Cluster) -> None:
 
 
 async def test_both_families_are_given_by_one_patch_within_the_role(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
-    cluster = Cluster(rbac=True)
+    cluster = Hands(rbac=True)
     add(cluster, "a")
     dual = config(
         "fd00::/60,10.0.0.0/22",
@@ -150,7 +151,7 @@ async def test_both_families_are_given_by_one_patch_within_the_role(
 
 
 async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     """Upstream does not start in that case."""
     add(cluster, "strange", "192.168.0.0/24")
@@ -168,7 +169,7 @@ async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
 
 
 async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     """Upstream gives it away when the first node is gone."""
     for name in ("a", "b"):
@@ -176,21 +177,21 @@ async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
     add(cluster, "large", "10.0.2.0/23")
     log = io.StringIO()
     async with cluster.manager(config(), logger=make_logger(stream=log)):
-        await cluster.client.delete(NODES, "", "a")
+        cluster.remove(NODES, "a")
         await asyncio.sleep(1)
         add(cluster, "c")
         add(cluster, "d")
         await asyncio.sleep(1)
         kept = {"b": ["10.0.0.0/24"], "large": ["10.0.2.0/23"]}
         assert await ranges(cluster) == {**kept, "c": ["10.0.1.0/24"]}
-        await cluster.client.delete(NODES, "", "b")
+        cluster.remove(NODES, "b")
         await asyncio.sleep(1)
         assert (await ranges(cluster))["d"] == ["10.0.0.0/24"]
     assert "in use elsewhere" in log.getvalue()
 
 
 async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     async with cluster.manager(config("10.0.0.0/24")):
         for name in ("a", "b", "c", "d"):
@@ -198,7 +199,7 @@ async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
             await asyncio.sleep(1)
         await asyncio.sleep(3600)
         for gone, next_one in (("a", "b"), ("c", "b"), ("b", "d")):
-            await cluster.client.delete(NODES, "", gone)
+            cluster.remove(NODES, gone)
             await asyncio.sleep(0.5)
             assert await ranges(cluster) == {next_one: ["10.0.0.0/24"]}
     assert await events(cluster) == {
@@ -213,7 +214,7 @@ async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
 
 
 async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     def fails(request: Request) -> Response | None:
         is_of_c = (request.method, request.path) == ("PATCH", "/api/v1/nodes/c")
@@ -226,28 +227,28 @@ async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
             await asyncio.sleep(1)
         await asyncio.sleep(3600)
         for name in ("a", "b"):
-            await cluster.client.delete(NODES, "", name)
+            cluster.remove(NODES, name)
         await asyncio.sleep(0.5)
         assert await ranges(cluster) == {"d": ["10.0.1.0/24"]}
 
 
 async def test_no_range_is_lost_when_the_second_family_has_none(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     """Upstream loses a range of the first family at each try."""
     async with cluster.manager(config("10.0.0.0/22,fd00::/64")):
         for name in ("a", "b"):
             add(cluster, name)
             await asyncio.sleep(600)
-        await cluster.client.delete(NODES, "", "a")
+        cluster.remove(NODES, "a")
         await asyncio.sleep(1)
     assert await ranges(cluster) == {"b": ["10.0.1.0/24", "fd00::/64"]}
 
 
-async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Cluster) -> None:
+async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Hands) -> None:
     """As upstream; it waits for a finalizer, and the next node gets the range."""
     cluster.add("Node", "a", metadata={"name": "a", "finalizers": ["example.com/x"]})
-    await cluster.client.delete(NODES, "", "a")
+    cluster.remove(NODES, "a")
     async with cluster.manager(config("10.0.0.0/24")):
         await asyncio.sleep(10)
         add(cluster, "b")
@@ -255,7 +256,7 @@ async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Cluster) -> N
     assert await ranges(cluster) == {"b": ["10.0.0.0/24"]}
 
 
-async def test_a_patch_is_for_one_node_and_no_namesake(cluster: Cluster) -> None:
+async def test_a_patch_is_for_one_node_and_no_namesake(cluster: Hands) -> None:
     add(cluster, "a")
     async with cluster.manager(config()) as recording:
         await asyncio.sleep(1)
@@ -267,12 +268,12 @@ async def test_a_patch_is_for_one_node_and_no_namesake(cluster: Cluster) -> None
     }
 
 
-async def test_a_node_keeps_its_range_until_it_is_gone(cluster: Cluster) -> None:
+async def test_a_node_keeps_its_range_until_it_is_gone(cluster: Hands) -> None:
     """Upstream gives it away while the node waits for a finalizer, and its pods run."""
     cluster.add("Node", "a", metadata={"name": "a", "finalizers": ["example.com/x"]})
     async with cluster.manager(config("10.0.0.0/24")):
         await asyncio.sleep(1)
-        await cluster.client.delete(NODES, "", "a")
+        cluster.remove(NODES, "a")
         add(cluster, "b")
         await asyncio.sleep(60)
         assert await ranges(cluster) == {"a": ["10.0.0.0/24"]}
@@ -298,7 +299,7 @@ def _answer(status: int, reason: str) -> Response:
     ],
 )
 async def test_a_node_is_offered_the_same_range_until_it_has_it(
-    cluster: Cluster, failure: Response | Exception, *, told: bool
+    cluster: Hands, failure: Response | Exception, *, told: bool
 ) -> None:
     """The server may have carried out a patch that failed.
 
@@ -323,7 +324,7 @@ async def test_a_node_is_offered_the_same_range_until_it_has_it(
     assert found == ({("CIDRAssignmentFailed", "a")} if told else set())
 
 
-async def test_ranges_that_another_client_has_given_are_kept(cluster: Cluster) -> None:
+async def test_ranges_that_another_client_has_given_are_kept(cluster: Hands) -> None:
     spec = {"podCIDR": "10.0.3.0/24", "podCIDRs": ["10.0.3.0/24"]}
 
     async def give() -> None:
@@ -349,7 +350,7 @@ async def test_ranges_that_another_client_has_given_are_kept(cluster: Cluster) -
 class _Before(InMemoryTransport):
     """Calls a function right before the first patch of a node."""
 
-    def __init__(self, cluster: Cluster, act: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, cluster: Hands, act: Callable[[], Awaitable[None]]) -> None:
         super().__init__(cluster.server, TOKEN)
         self._act: Callable[[], Awaitable[None]] | None = act
 
@@ -361,10 +362,10 @@ class _Before(InMemoryTransport):
 
 
 async def test_a_namesake_that_was_created_meanwhile_is_left_for_later(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     async def replace_node() -> None:
-        await cluster.client.delete(NODES, "", "a")
+        cluster.remove(NODES, "a")
         add(cluster, "a", "10.0.2.0/24")
 
     transport = _Before(cluster, replace_node)
@@ -378,7 +379,7 @@ async def test_a_namesake_that_was_created_meanwhile_is_left_for_later(
     assert [each.status // 100 for each in recording.writes] == [4, 2]
 
 
-async def test_it_waits_until_it_has_read_all_nodes(cluster: Cluster) -> None:
+async def test_it_waits_until_it_has_read_all_nodes(cluster: Hands) -> None:
     """A cache may be older than what a former manager has given away."""
     failures = iter([_answer(500, "InternalError")] * 3)
 

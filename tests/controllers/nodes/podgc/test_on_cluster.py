@@ -19,17 +19,18 @@ from controller_manager.controllers.nodes.podgc.controller import (
     unscheduled_terminating,
 )
 from controller_manager.devcluster.inmemory import StreamingResponse
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 
 CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
 
 
-async def names(cluster: Cluster) -> list[str]:
+async def names(cluster: Hands) -> list[str]:
     return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
 
 
 @pytest.mark.looptime
-async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Cluster) -> None:
+async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Hands) -> None:
     spec = {**CONTAINERS, "nodeName": "unknown"}
     cluster.add("Pod", "kept", spec=spec, status={"phase": "Running"})
     handle = cluster.server.handle
@@ -47,7 +48,7 @@ async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Cluster) -
 
 @pytest.mark.looptime
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     spec = {**CONTAINERS, "nodeName": "gone"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
@@ -84,7 +85,7 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
 
 @pytest.mark.looptime
 async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     condition = {
         "type": "DisruptionTarget",
@@ -113,7 +114,7 @@ async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
 
 
 @pytest.mark.looptime
-async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
+async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Hands) -> None:
     cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
         await asyncio.sleep(30)
@@ -123,7 +124,7 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> None:
+async def test_ended_pods_above_the_threshold_are_deleted(cluster: Hands) -> None:
     for name in ("a", "b", "c"):
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
     settings = replace(
@@ -137,7 +138,7 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
 
 @pytest.mark.looptime
 async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     spec = {**CONTAINERS, "nodeName": "again"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from controller_manager.api.core.v1 import NODES
-from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.nodes.ttl.controller import STEPS, step_for
-from tests.clusters import Cluster, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 
 
 @pytest.mark.looptime
 async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
-    cluster: Cluster,
+    cluster: Hands,
 ) -> None:
     for number in range(100):
         cluster.add("Node", f"n{number:03}")
@@ -22,12 +22,12 @@ async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
         cluster.add("Node", "n100")
         await asyncio.sleep(1)
         assert await _told(cluster) == {"15": 101}
-        await cluster.client.delete(NODES, "", "n100")
+        cluster.remove(NODES, "n100")
         await asyncio.sleep(1)
         assert await _told(cluster) == {"15": 100}
 
 
-async def _told(cluster: Cluster) -> dict[str | None, int]:
+async def _told(cluster: Hands) -> dict[str | None, int]:
     told: dict[str | None, int] = {}
     for each in (await cluster.client.list_page(NODES)).items:
         annotations = each.metadata.annotations
@@ -37,14 +37,13 @@ async def _told(cluster: Cluster) -> dict[str | None, int]:
 
 
 @pytest.mark.looptime
-async def test_a_wrong_annotation_of_a_node_is_corrected(cluster: Cluster) -> None:
+async def test_a_wrong_annotation_of_a_node_is_corrected(cluster: Hands) -> None:
     note = {"node.alpha.kubernetes.io/ttl": "7"}
     right = {"node.alpha.kubernetes.io/ttl": "0"}
     cluster.add("Node", "wrong")
     cluster.add("Node", "right")
     for name, annotations in (("wrong", note), ("right", right)):
-        patch = {"metadata": {"annotations": annotations}}
-        await cluster.client.patch(NODES, "", name, patch, PatchType.MERGE)
+        cluster.edit(NODES, name, metadata={"annotations": annotations})
     async with cluster.manager(make_config(controllers=("ttl",))) as recording:
         await asyncio.sleep(1)
         assert await _told(cluster) == {"0": 2}

@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, Final
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     AllocatedDevice,
     Allocation,
     Device,
@@ -22,12 +23,9 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.dynamicresources.v1alpha3 import (
     RESOURCE_POOL_STATUS_REQUESTS,
     PoolStatus,
-    ResourcePoolStatusRequest,
     ResourcePoolStatusRequestSpec,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.errors import NotFound
-from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.resource.resourcepoolstatusrequest.controller import (  # noqa: E501 - a long path
     PoolStatusMetrics,
 )
@@ -36,73 +34,70 @@ from controller_manager.controllers.resource.resourcepoolstatusrequest.status im
     drivers_of,
 )
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Cluster, Write, make_config
-from tests.meddler import Meddler
+from tests.clusters import Write, make_config
+from tests.controllers.hands import Before, Hands
+from tests.controllers.responses import refusal
+
+pytestmark = pytest.mark.looptime
 
 CONFIG: Final = make_config(
     controllers=("resourcepoolstatusrequest-controller", "ttl"),
     use_service_account_credentials=True,
 )
 ENABLED: Final = replace(CONFIG, features=FeatureGates({"DRAResourcePoolStatus": True}))
-API: Final = "resource.k8s.io"
 DRIVER: Final = "gpu.example.com"
 
 
-def ask(cluster: Cluster, name: str = "r", **spec: Any) -> None:
-    wanted = {"driver": DRIVER, **spec}
-    cluster.add("ResourcePoolStatusRequest", name, f"{API}/v1alpha3", spec=wanted)
+class Pools(Hands):
+    """A cluster with slices of devices, and requests for the status of their pools."""
 
+    def ask(self, name: str = "r", **spec: Any) -> None:
+        wanted = {"driver": DRIVER, **spec}
+        self.put(RESOURCE_POOL_STATUS_REQUESTS, name, spec=wanted)
 
-def add_slice(
-    cluster: Cluster, named: str, devices: int, driver: str = DRIVER, **pool: Any
-) -> None:
-    defaults = {"name": "p", "generation": 1, "resourceSliceCount": 1}
-    spec = {
-        "driver": driver,
-        "pool": {**defaults, **pool},
-        "nodeName": "n",
-        "devices": [{"name": f"d{number}"} for number in range(devices)],
-    }
-    cluster.add("ResourceSlice", named, f"{API}/v1", spec=spec)
+    def add_slice(
+        self, named: str, devices: int, driver: str = DRIVER, **pool: Any
+    ) -> None:
+        defaults = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+        spec = {
+            "driver": driver,
+            "pool": {**defaults, **pool},
+            "nodeName": "n",
+            "devices": [{"name": f"d{number}"} for number in range(devices)],
+        }
+        self.put(RESOURCE_SLICES, named, spec=spec)
 
-
-def add_claim(cluster: Cluster, name: str, *devices: str) -> None:
-    results = [
-        {"request": "r", "driver": DRIVER, "pool": "p", "device": each}
-        for each in devices
-    ]
-    requests = [{"name": "r", "exactly": {"deviceClassName": "c", "count": 1}}]
-    cluster.add(
-        "ResourceClaim",
-        name,
-        f"{API}/v1",
-        spec={"devices": {"requests": requests}},
-        status={"allocation": {"devices": {"results": results}}},
-    )
-
-
-async def read(cluster: Cluster, name: str = "r") -> ResourcePoolStatusRequest | None:
-    try:
-        return await cluster.client.get(RESOURCE_POOL_STATUS_REQUESTS, "", name)
-    except NotFound:
-        return None
-
-
-async def counts(cluster: Cluster, name: str = "r") -> list[tuple[Any, ...]] | None:
-    """Return the numbers in the response to a request, `None` while there is none."""
-    request = await read(cluster, name)
-    assert request is not None
-    if request.status is None:
-        return None
-    return [
-        (
-            each.pool_name,
-            each.total_devices,
-            each.allocated_devices,
-            each.available_devices,
+    def add_claim(self, name: str, *devices: str) -> None:
+        known = {"request": "r", "driver": DRIVER, "pool": "p"}
+        results = [{**known, "device": each} for each in devices]
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c", "count": 1}}]
+        self.put(
+            RESOURCE_CLAIMS,
+            name,
+            spec={"devices": {"requests": requests}},
+            status={"allocation": {"devices": {"results": results}}},
         )
-        for each in request.status.pools or ()
-    ]
+
+    @property
+    def exists(self) -> bool:
+        return "r" in self.names(RESOURCE_POOL_STATUS_REQUESTS)
+
+    def status(self) -> JSON | None:
+        """Return the response to the request, `None` while there is none."""
+        found: JSON = self.stored(RESOURCE_POOL_STATUS_REQUESTS, "r")
+        return found.get("status")
+
+    def counts(self) -> list[tuple[Any, ...]] | None:
+        """Return the numbers in the response."""
+        if (status := self.status()) is None:
+            return None
+        fields = ("poolName", "totalDevices", "allocatedDevices", "availableDevices")
+        return [tuple(each[f] for f in fields) for each in status.get("pools") or ()]
+
+
+@pytest.fixture
+async def cluster() -> Pools:
+    return Pools()
 
 
 def writes(found: list[Write]) -> list[tuple[str, str, int]]:
@@ -113,32 +108,36 @@ def writes(found: list[Write]) -> list[tuple[str, str, int]]:
     ]
 
 
-@pytest.mark.looptime
 async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
-    cluster = Cluster(rbac=True)
-    add_slice(cluster, "s", 4)
-    add_slice(cluster, "other", 4, "other.example.com", name="q")
-    add_claim(cluster, "a", "d0", "d1")
+    cluster = Pools(rbac=True)
+    cluster.add_slice("s", 4)
+    cluster.add_slice("other", 4, "other.example.com", name="q")
+    cluster.add_claim("a", "d0", "d1")
     async with cluster.confined_manager(ENABLED) as recording:
-        ask(cluster)
+        cluster.ask()
         await asyncio.sleep(1)
-        request = await read(cluster)
-        assert request is not None
-        assert request.status is not None
-        assert request.status.pool_count == 1
-        (condition,) = request.status.conditions or ()
-        assert (condition.type, condition.status) == ("Complete", "True")
-        assert condition.reason == "CalculationComplete"
-        assert condition.message == "Calculated status for 1 pools"
-        (pool,) = request.status.pools or ()
-        assert (pool.driver, pool.node_name) == (DRIVER, "n")
-        assert (pool.unavailable_devices, pool.validation_error) == (0, None)
-        assert await counts(cluster) == [("p", 4, 2, 2)]
-        add_slice(cluster, "t", 4, name="late")
+        status = cluster.status()
+        assert status is not None
+        (condition,) = status["conditions"]
+        assert condition.pop("lastTransitionTime")
+        assert (status["poolCount"], condition) == (
+            1,
+            {
+                "type": "Complete",
+                "status": "True",
+                "reason": "CalculationComplete",
+                "message": "Calculated status for 1 pools",
+            },
+        )
+        (pool,) = status["pools"]
+        assert (pool["driver"], pool["nodeName"]) == (DRIVER, "n")
+        assert (pool["unavailableDevices"], "validationError" in pool) == (0, False)
+        assert cluster.counts() == [("p", 4, 2, 2)]
+        cluster.add_slice("t", 4, name="late")
         await asyncio.sleep(3590)
-        assert await counts(cluster) == [("p", 4, 2, 2)]
+        assert cluster.counts() == [("p", 4, 2, 2)]
         await asyncio.sleep(20)
-        assert await read(cluster) is None
+        assert not cluster.exists
     path = "resourcepoolstatusrequests/r"
     assert writes(recording.writes) == [
         ("PUT", f"{path}/status", 200),
@@ -148,90 +147,72 @@ async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
     assert b"uid" in preconditions
 
 
-@pytest.mark.looptime
-async def test_a_driver_without_pools_has_none() -> None:
-    cluster = Cluster()
-    ask(cluster)
+async def test_a_driver_without_pools_has_none(cluster: Pools) -> None:
+    cluster.ask()
     async with cluster.manager(ENABLED):
         await asyncio.sleep(1)
-    request = await read(cluster)
-    assert request is not None
-    assert request.status is not None
-    assert (request.status.pool_count, request.status.pools) == (0, None)
+    status = cluster.status()
+    assert status is not None
+    assert (status["poolCount"], status.get("pools")) == (0, None)
 
 
-@pytest.mark.looptime
-async def test_a_request_waits_for_all_slices_of_its_pools() -> None:
+async def test_a_request_waits_for_all_slices_of_its_pools(cluster: Pools) -> None:
     """Upstream gives up after five retries; other requests do not wait."""
-    cluster = Cluster()
-    add_slice(cluster, "first", 2, resourceSliceCount=2)
-    ask(cluster)
-    ask(cluster, "other", driver="other.example.com")
+    cluster.add_slice("first", 2, resourceSliceCount=2)
+    cluster.ask()
+    cluster.ask("other", driver="other.example.com")
     async with cluster.manager(ENABLED) as recording:
         await asyncio.sleep(7200)
-        assert await counts(cluster) is None
+        assert cluster.counts() is None
         assert writes(recording.writes)[0][1] == (
             "resourcepoolstatusrequests/other/status"
         )
-        add_slice(cluster, "second", 3, resourceSliceCount=2)
+        cluster.add_slice("second", 3, resourceSliceCount=2)
         await asyncio.sleep(1)
-        assert await counts(cluster) == [("p", 5, 0, 5)]
+        assert cluster.counts() == [("p", 5, 0, 5)]
 
 
-@pytest.mark.looptime
-async def test_a_request_without_a_response_is_deleted_after_a_day() -> None:
-    cluster = Cluster()
-    add_slice(cluster, "first", 2, resourceSliceCount=2)
-    ask(cluster)
+async def test_a_request_without_a_response_is_deleted_after_a_day(
+    cluster: Pools,
+) -> None:
+    cluster.add_slice("first", 2, resourceSliceCount=2)
+    cluster.ask()
     await asyncio.sleep(23 * 3600)
     async with cluster.manager(ENABLED):
         await asyncio.sleep(3540)
-        assert await read(cluster) is not None
+        assert cluster.exists
         await asyncio.sleep(120)
-        assert await read(cluster) is None
+        assert not cluster.exists
 
 
-@pytest.mark.looptime
-async def test_a_manager_that_starts_late_still_answers() -> None:
-    cluster = Cluster()
-    add_slice(cluster, "s", 2)
-    ask(cluster)
+async def test_a_manager_that_starts_late_still_answers(cluster: Pools) -> None:
+    cluster.add_slice("s", 2)
+    cluster.ask()
     await asyncio.sleep(25 * 3600)
     async with cluster.manager(ENABLED):
         await asyncio.sleep(60)
-        assert await counts(cluster) == [("p", 2, 0, 2)]
+        assert cluster.counts() == [("p", 2, 0, 2)]
 
 
-@pytest.mark.looptime
-async def test_a_refused_response_is_sent_again() -> None:
-    cluster = Cluster()
-    add_slice(cluster, "s", 2)
-    failures = 2
-
-    async def fail(request: Request) -> Response | None:
-        nonlocal failures
-        if request.method == "PUT" and "v1alpha3" in request.path and failures:
-            failures -= 1
-            return Response(HTTPStatus.INTERNAL_SERVER_ERROR, {}, b"{}")
-        return None
-
-    ask(cluster)
-    async with cluster.manager(ENABLED, Meddler(cluster.transport, fail)):
+async def test_a_refused_response_is_sent_again(cluster: Pools) -> None:
+    cluster.add_slice("s", 2)
+    error = refusal(500, "")
+    failing = Before(cluster, "PUT", "/status", lambda: error, times=2)
+    cluster.ask()
+    async with cluster.manager(ENABLED, failing):
         await asyncio.sleep(10)
-    assert failures == 0
-    assert await counts(cluster) == [("p", 2, 0, 2)]
+    assert failing.seen == 3
+    assert cluster.counts() == [("p", 2, 0, 2)]
 
 
-@pytest.mark.looptime
-async def test_only_requests_for_a_driver_are_reconciled() -> None:
-    cluster = Cluster()
+async def test_only_requests_for_a_driver_are_reconciled(cluster: Pools) -> None:
     for number in range(20):
         driver = f"driver{number}.example.com"
-        add_slice(cluster, f"s{number}", 1, driver, resourceSliceCount=2)
-        ask(cluster, f"r{number}", driver=driver)
+        cluster.add_slice(f"s{number}", 1, driver, resourceSliceCount=2)
+        cluster.ask(f"r{number}", driver=driver)
     async with cluster.manager(ENABLED) as recording:
         await asyncio.sleep(1)
-        add_slice(cluster, "t", 1, "driver7.example.com", resourceSliceCount=2)
+        cluster.add_slice("t", 1, "driver7.example.com", resourceSliceCount=2)
         await asyncio.sleep(1)
     path = "resourcepoolstatusrequests/r7/status"
     assert writes(recording.writes) == [("PUT", path, 200)]
@@ -258,14 +239,12 @@ def test_responses_are_counted_by_driver() -> None:
     assert list(found.values()) == [2.0, 1.0, 2.0]
 
 
-@pytest.mark.looptime
-async def test_without_its_gate_it_does_not_run() -> None:
+async def test_without_its_gate_it_does_not_run(cluster: Pools) -> None:
     """The gate is off by default."""
-    cluster = Cluster()
-    ask(cluster)
+    cluster.ask()
     async with cluster.manager(CONFIG):
         await asyncio.sleep(60)
-    assert await counts(cluster) is None
+    assert cluster.counts() is None
 
 
 def part(
@@ -321,23 +300,11 @@ def numbers(pool: PoolStatus) -> tuple[Any, ...]:
         ([part("p", 3)], [claim("d/q"), claim("e/p")], [("p", 1, 1, 3, 0, 3, 0, "n")]),
         ([part("p", 1)], [claim("d/p", "d/p")], [("p", 1, 1, 1, 2, 0, 0, "n")]),
         ([part("p", 3)], [ResourceClaim()], [("p", 1, 1, 3, 0, 3, 0, "n")]),
+        ([part("p", 3, 1, 2), part("p", 4, 1, 2)], [], [("p", 1, 2, 7, 0, 7, 0, "n")]),
+        ([part("p", 3, 1), part("p", 4, 2)], [], [("p", 2, 1, 4, 0, 4, 0, "n")]),
+        ([part("p", 4, 2), part("p", 3, 1)], [], [("p", 2, 1, 4, 0, 4, 0, "n")]),
         (
-            [part("p", 3, count=2), part("p", 4, count=2)],
-            [],
-            [("p", 1, 2, 7, 0, 7, 0, "n")],
-        ),
-        (
-            [part("p", 3, generation=1), part("p", 4, generation=2)],
-            [],
-            [("p", 2, 1, 4, 0, 4, 0, "n")],
-        ),
-        (
-            [part("p", 4, generation=2), part("p", 3, generation=1)],
-            [],
-            [("p", 2, 1, 4, 0, 4, 0, "n")],
-        ),
-        (
-            [part("p", 1, count=2, node="n"), part("p", 1, count=2, node="m")],
+            [part("p", 1, 1, 2, "n"), part("p", 1, 1, 2, "m")],
             [],
             [("p", 1, 2, 2, 0, 2, 0, None)],
         ),

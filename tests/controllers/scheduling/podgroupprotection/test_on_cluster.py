@@ -25,7 +25,8 @@ from controller_manager.controllers.scheduling.podgroupprotection.controller imp
 )
 from controller_manager.informers.store import Store
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Cluster, Write, make_config
+from tests.clusters import Write, make_config
+from tests.controllers.hands import Hands
 from tests.meddler import Meddler
 
 CONFIG: Final = make_config(
@@ -38,7 +39,7 @@ API: Final = "scheduling.k8s.io/v1alpha2"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 
 
-def add_group(cluster: Cluster, name: str = "g", **metadata: Any) -> None:
+def add_group(cluster: Hands, name: str = "g", **metadata: Any) -> None:
     kind = cluster.server.catalogue.of(API, "PodGroup")
     assert kind is not None
     body = {
@@ -48,7 +49,7 @@ def add_group(cluster: Cluster, name: str = "g", **metadata: Any) -> None:
     cluster.server.objects.create(kind, "default", body)
 
 
-def add_pod(cluster: Cluster, name: str, group: str = "g") -> None:
+def add_pod(cluster: Hands, name: str, group: str = "g") -> None:
     cluster.add(
         "Pod",
         name,
@@ -59,17 +60,17 @@ def add_pod(cluster: Cluster, name: str, group: str = "g") -> None:
     )
 
 
-async def end(cluster: Cluster, name: str, phase: str) -> None:
+async def end(cluster: Hands, name: str, phase: str) -> None:
     status = {"status": {"phase": phase}}
     await cluster.client.patch(PODS, "default", name, status, PatchType.MERGE, "status")
 
 
-async def delete(cluster: Cluster, name: str = "g") -> None:
-    await cluster.client.delete(POD_GROUPS, "default", name)
+async def delete(cluster: Hands, name: str = "g") -> None:
+    cluster.remove(POD_GROUPS, name)
     await asyncio.sleep(1)
 
 
-async def finalizers(cluster: Cluster, name: str = "g") -> tuple[str, ...] | None:
+async def finalizers(cluster: Hands, name: str = "g") -> tuple[str, ...] | None:
     try:
         group = await cluster.client.get(POD_GROUPS, "default", name)
     except NotFound:
@@ -87,7 +88,7 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
 
 @pytest.mark.looptime
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
-    cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
+    cluster = Hands(rbac=True, features=GROUPS_OF_PODS)
     add_group(cluster)
     add_group(cluster, "kept")
     async with cluster.confined_manager(ENABLED) as recording:
@@ -101,7 +102,7 @@ async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster)
     for name in ("a", "b"):
         add_pod(cluster, name)
@@ -118,20 +119,20 @@ async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
 
 @pytest.mark.looptime
 async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster)
     add_pod(cluster, "a")
     async with cluster.manager(ENABLED):
         await delete(cluster)
         assert await finalizers(cluster) == (PROTECTION,)
-        await cluster.client.delete(PODS, "default", "a")
+        cluster.remove(PODS, "a", grace=30)
         await asyncio.sleep(60)
         assert await finalizers(cluster) is None
 
 
 @pytest.mark.looptime
 async def test_other_finalizers_stay() -> None:
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster, finalizers=["example.com/hold"])
     async with cluster.manager(ENABLED) as recording:
         await delete(cluster)
@@ -142,7 +143,7 @@ async def test_other_finalizers_stay() -> None:
 @pytest.mark.looptime
 async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
     """Upstream lets the group go."""
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster)
     created = False
 
@@ -168,7 +169,7 @@ async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
 
 @pytest.mark.looptime
 async def test_a_group_that_has_changed_is_synced_again() -> None:
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster)
     changed = False
 
@@ -193,7 +194,7 @@ async def test_a_group_that_has_changed_is_synced_again() -> None:
 @pytest.mark.looptime
 async def test_without_its_gate_it_does_not_run() -> None:
     """The gate is off by default."""
-    cluster = Cluster(features=GROUPS_OF_PODS)
+    cluster = Hands(features=GROUPS_OF_PODS)
     add_group(cluster)
     async with cluster.manager(CONFIG):
         await delete(cluster)
