@@ -199,7 +199,8 @@ def _filled(value: Any, values: JSON) -> Any:
     if not isinstance(value, str) or "$" not in value:
         return value
     if value[0] == "$" and value[1:] in values:
-        return values[value[1:]]
+        found = values[value[1:]]
+        return found if found == value else _filled(found, values)
     return _NAME.sub(lambda each: str(values.get(each[1], each[0])), value)
 
 

@@ -8,14 +8,12 @@ import yaml
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.registry.rbac.requests import allow, ask, log_in, rule, user
-from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
 FILE = Path(__file__).parents[2] / "data" / "devcluster" / "access.yaml"
 CASES = yaml.load(FILE.read_text(), yaml.CSafeLoader)
 REVIEWS = "/apis/authorization.k8s.io/v1"
-LOCAL = f"{REVIEWS}/namespaces/default/localsubjectaccessreviews"
 GET_PODS = {"verb": "get", "resource": "pods", "namespace": "default"}
 
 
@@ -51,47 +49,6 @@ async def test_a_wrong_review_is_refused(cluster: Cluster, case: JSON) -> None:
     path = f"{REVIEWS}/{case['path']}"
     _, answer = await ask(cluster, TOKEN, "POST", path, case["review"])
     assert answer["message"] == case["says"]
-
-
-async def test_an_administrator_of_a_namespace_asks_about_its_users() -> None:
-    cluster = cluster_with_jane()
-    log_in(cluster, "bob")
-    group = "authorization.k8s.io"
-    may_ask = rule("create", "localsubjectaccessreviews", group)
-    allow(cluster, "bob", may_ask, subject=user("bob"), namespace="default")
-    spec = {"user": "jane", "resourceAttributes": GET_PODS}
-    status, answer = await ask(cluster, "bob", "POST", LOCAL, {"spec": spec})
-    assert (status, answer["status"]["allowed"]) == (201, True)
-    everywhere = f"{REVIEWS}/subjectaccessreviews"
-    assert (await ask(cluster, "bob", "POST", everywhere, {"spec": spec}))[0] == 403
-
-
-async def test_a_user_is_told_all_rules() -> None:
-    cluster = cluster_with_jane()
-    path = f"{REVIEWS}/selfsubjectrulesreviews"
-    body = {"spec": {"namespace": "default"}}
-    status, answer = await ask(cluster, "jane", "POST", path, body)
-    found = answer.pop("status")
-    assert (status, answer) == (
-        201,
-        {
-            "kind": "SelfSubjectRulesReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": {},
-        },
-    )
-    assert found["resourceRules"] == parsed("""
-        - verbs: [create]
-          apiGroups: [authorization.k8s.io]
-          resources: [selfsubjectaccessreviews, selfsubjectrulesreviews]
-        - verbs: [create]
-          apiGroups: [authentication.k8s.io]
-          resources: [selfsubjectreviews]
-        - {verbs: [get, list], apiGroups: [''], resources: [pods]}""")
-    public = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-    assert {"verbs": ["get"], "nonResourceURLs": public} in found["nonResourceRules"]
-    assert found["incomplete"] is False
 
 
 async def test_without_rbac_reviews_say_so(cluster: Cluster) -> None:

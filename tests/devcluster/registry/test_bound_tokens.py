@@ -1,6 +1,5 @@
 """Tokens of service accounts: their claims and their validity."""
 
-import asyncio
 from typing import Any
 
 import jwt
@@ -8,10 +7,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller_manager.api.json_objects import JSON
-from tests.clusters import TOKEN, Cluster
+from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, send
 from tests.devcluster.registry.rbac.requests import ask
-from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -98,58 +96,6 @@ async def test_a_token_says_whose_it_is(cluster: Cluster) -> None:
     assert answer["status"]["userInfo"] == user
 
 
-GONE = "[invalid bearer token, service account token has been invalidated]"
-
-
-@pytest.mark.parametrize(
-    ("bound", "path", "error"),
-    [
-        (None, ACCOUNT, '[invalid bearer token, serviceaccounts "bot" not found]'),
-        ({"kind": "Pod", "name": "p"}, f"{DEFAULT}/pods/p?gracePeriodSeconds=0", GONE),
-        ({"kind": "Node", "name": "node-0"}, "/api/v1/nodes/node-0", GONE),
-        ({"kind": "Secret", "name": "s"}, f"{DEFAULT}/secrets/s", GONE),
-    ],
-)
-async def test_a_token_ends_with_the_object_that_it_is_bound_to(
-    cluster: Cluster, bound: JSON | None, path: str, error: str
-) -> None:
-    await set_up(cluster)
-    cluster.add("Secret", "s")
-    token = await token_for(cluster, **({"boundObjectRef": bound} if bound else {}))
-    assert (await review(cluster, token))["authenticated"]
-    status, _ = await ask(cluster, TOKEN, "DELETE", path)
-    assert status == 200
-    assert await review(cluster, token) == {"user": {}, "error": error}
-    assert (await ask(cluster, token, "GET", "/api"))[0] == 401
-
-
-async def test_a_token_ends(cluster: Cluster) -> None:
-    await set_up(cluster)
-    token = await token_for(cluster, expirationSeconds=600)
-    await asyncio.sleep(599)
-    assert (await review(cluster, token))["authenticated"]
-    await asyncio.sleep(1)
-    assert await review(cluster, token) == {
-        "user": {},
-        "error": "[invalid bearer token, service account token has expired]",
-    }
-
-
-async def test_a_token_is_for_its_audiences(cluster: Cluster) -> None:
-    await set_up(cluster)
-    token = await token_for(cluster, audiences=["vault", "ci"])
-    assert (await ask(cluster, token, "GET", "/api"))[0] == 401
-    found = await review(cluster, token, audiences=["ci", "else"])
-    assert (found["authenticated"], found["audiences"]) == (True, ["ci"])
-    assert await review(cluster, token) == {
-        "user": {},
-        "error": (
-            '[invalid bearer token, token audiences ["vault" "ci"] is invalid for the '
-            f'target audiences ["{AUDIENCE}"]]'
-        ),
-    }
-
-
 async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> None:
     """If its key does; a token with another signature is none."""
     await set_up(cluster)
@@ -167,15 +113,6 @@ async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> N
     other.server.sign_account_tokens(key)
     status = await review(other, token)
     assert status["error"] == '[invalid bearer token, serviceaccounts "bot" not found]'
-
-
-@rows("spec", "message")
-async def test_a_wrong_request_for_a_token_is_refused(
-    cluster: Cluster, spec: JSON, message: str
-) -> None:
-    await set_up(cluster)
-    _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", {"spec": spec})
-    assert answer["message"] == message
 
 
 async def test_others_verify_tokens_by_published_keys() -> None:
@@ -207,21 +144,3 @@ async def test_others_verify_tokens_by_published_keys() -> None:
         options={"verify_exp": False, "verify_nbf": False, "verify_iat": False},
     )
     assert claims["sub"] == "system:serviceaccount:default:bot"
-
-
-@rows("metadata", "message")
-async def test_a_request_for_another_account_is_refused(
-    cluster: Cluster, metadata: JSON, message: str
-) -> None:
-    """The path names the account; the body may repeat it."""
-    uids = await set_up(cluster)
-    body = {"metadata": metadata}
-    _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", body)
-    assert answer["message"] == message.replace("UID)", f"{uids['bot']})")
-
-
-async def test_a_review_needs_a_token(cluster: Cluster) -> None:
-    """It cannot be empty."""
-    status, answer = await ask(cluster, TOKEN, "POST", REVIEWS, {"spec": {}})
-    message = "token is required for TokenReview in authentication"
-    assert (status, answer["message"]) == (400, message)
