@@ -3,21 +3,18 @@
 import asyncio
 from typing import Any
 
-from controller_manager.api.core.services import ENDPOINTS, Endpoints
+import msgspec
+
+from controller_manager.api.core.services import ENDPOINTS, SERVICES, Endpoints
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import Resource
-from controller_manager.client.rest.client import DeleteOptions, PatchType
-from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from tests.clusters import TOKEN, Cluster
+from tests.clusters import TOKEN
+from tests.controllers.hands import Hands
 
-
-def add_service(cluster: Cluster, name: str = "web", **spec: Any) -> None:
-    ports = [{"name": "http", "port": 80, "targetPort": 8080}]
-    cluster.add(
-        "Service", name, spec={"ports": ports, "selector": {"app": "web"}, **spec}
-    )
+PORTS = [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]
 
 
 def pod_status(ip: str, *, ready: bool = True) -> JSON:
@@ -30,16 +27,6 @@ def pod_status(ip: str, *, ready: bool = True) -> JSON:
     return {"phase": "Running", "podIP": ip, "podIPs": ips, "conditions": [condition]}
 
 
-def add_pod(cluster: Cluster, name: str, ip: str, **metadata: Any) -> None:
-    cluster.add(
-        "Pod",
-        name,
-        metadata={"name": name, "labels": {"app": "web"}, **metadata},
-        spec={"nodeName": "n", "containers": [{"name": "c", "image": "app:v1"}]},
-        status=pod_status(ip),
-    )
-
-
 def subset_json(*ips: str, port: int = 1) -> JSON:
     return {
         "addresses": [{"ip": each} for each in ips],
@@ -47,56 +34,73 @@ def subset_json(*ips: str, port: int = 1) -> JSON:
     }
 
 
-def add_endpoints(cluster: Cluster, name: str, *ips: str, **metadata: Any) -> None:
-    cluster.add(
-        "Endpoints",
-        name,
-        metadata={"name": name, **metadata},
-        subsets=[subset_json(*ips)],
-    )
+class Services(Hands):
+    """A cluster to which a test adds services, nodes, pods and Endpoints."""
 
+    def add_node(self, name: str = "n", zone: str = "a") -> None:
+        labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+        ready = {"type": "Ready", "status": "True"}
+        status = {"allocatable": {"cpu": "4"}, "conditions": [ready]}
+        self.put(NODES, name, metadata={"labels": labels}, status=status)
 
-async def endpoints(cluster: Cluster, name: str = "web") -> Endpoints | None:
-    try:
-        return await cluster.client.get(ENDPOINTS, "default", name)
-    except NotFound:
-        return None
+    def add_service(
+        self, name: str = "web", metadata: JSON | None = None, **spec: Any
+    ) -> None:
+        whole = {"selector": {"app": "web"}, "ports": PORTS, **spec}
+        present = {key: value for key, value in whole.items() if value is not None}
+        self.put(SERVICES, name, metadata=metadata or {}, spec=present)
 
+    def add_pod(self, name: str, ip: str, node: str = "n", **metadata: Any) -> None:
+        containers = [{"name": "c", "image": "app:v1"}]
+        self.put(
+            PODS,
+            name,
+            metadata={"labels": {"app": "web"}, **metadata},
+            spec={"nodeName": node, "containers": containers},
+            status=pod_status(ip),
+        )
 
-async def addresses(cluster: Cluster, name: str = "web") -> list[str] | None:
-    """Return the addresses that are ready after a second, `None` without Endpoints."""
-    await asyncio.sleep(1)
-    found = await endpoints(cluster, name)
-    if found is None:
-        return None
-    return [
-        address.ip
-        for subset in found.subsets or ()
-        for address in subset.addresses or ()
-    ]
+    def set_status(self, name: str, ip: str, *, ready: bool = True) -> None:
+        self.edit(PODS, name, status=pod_status(ip, ready=ready))
 
+    def add_endpoints(self, name: str, *ips: str, **metadata: Any) -> None:
+        self.put(ENDPOINTS, name, metadata=metadata, subsets=[subset_json(*ips)])
 
-async def delete(cluster: Cluster, resource: Resource[Any], name: str) -> None:
-    options = DeleteOptions(grace_period_seconds=0)
-    await cluster.client.delete(resource, "default", name, options)
+    def endpoints(self, name: str = "web") -> Endpoints | None:
+        if name not in self.names(ENDPOINTS):
+            return None
+        found = msgspec.json.encode(self.stored(ENDPOINTS, name))
+        return msgspec.json.decode(found, type=Endpoints)
 
+    async def ready(self, name: str = "web") -> list[str] | None:
+        """Return the addresses that are ready after a second; `None`: no Endpoints."""
+        await asyncio.sleep(1)
+        found = self.endpoints(name)
+        if found is None:
+            return None
+        return [
+            address.ip
+            for subset in found.subsets or ()
+            for address in subset.addresses or ()
+        ]
 
-async def patch(
-    cluster: Cluster,
-    resource: Resource[Any],
-    name: str,
-    change: JSON,
-    subresource: str = "",
-) -> None:
-    await cluster.client.patch(
-        resource, "default", name, change, PatchType.MERGE, subresource
-    )
+    def slices(self) -> list[EndpointSlice]:
+        encoded = msgspec.json.encode(self.all(ENDPOINT_SLICES))
+        found = msgspec.json.decode(encoded, type=list[EndpointSlice])
+        return sorted(found, key=lambda each: each.metadata.name)
+
+    def addresses(self) -> list[list[str]]:
+        """Return the addresses of each slice."""
+        return sorted(
+            sorted(one for e in each.endpoints or () for one in e.addresses or ())
+            for each in self.slices()
+        )
 
 
 class Refusing(InMemoryTransport):
     """Refuses the first writes of a method: with these answers, then no more."""
 
-    def __init__(self, cluster: Cluster, method: str, *answers: Response) -> None:
+    def __init__(self, cluster: Hands, method: str, *answers: Response) -> None:
         super().__init__(cluster.server, TOKEN)
         self._method = method
         self._answers = list(answers)

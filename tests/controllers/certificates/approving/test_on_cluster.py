@@ -43,11 +43,12 @@ from tests.controllers.certificates.clusters import (
 )
 from tests.controllers.hands import Hands
 
+pytestmark = pytest.mark.looptime
+
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("user", "right", "message"),
     [
@@ -95,7 +96,6 @@ async def test_one_right_is_enough(
     assert paths[: asked + 1] == [REVIEWS] * asked + [APPROVAL]
 
 
-@pytest.mark.looptime
 async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     """With a growing backoff, as upstream: RBAC may allow the request later."""
     cluster = Hands(rbac=True)
@@ -113,7 +113,6 @@ async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     assert asked == 14 + int((3600 - 1638.2) // 1000)
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     "request_json",
     [
@@ -141,7 +140,6 @@ async def test_a_request_for_another_certificate_needs_no_review(
     assert recording.writes == []
 
 
-@pytest.mark.looptime
 async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
     """The review allows the request, as upstream's does."""
     cluster = Hands(rbac=True)
@@ -152,7 +150,6 @@ async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -
     assert [each.path for each in recording.writes] == [REVIEWS, APPROVAL]
 
 
-@pytest.mark.looptime
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     cluster = Hands(rbac=True)
     allow(cluster, "nodeclient", "system:nodes")
@@ -164,7 +161,6 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     assert recording.writes == []
 
 
-@pytest.mark.looptime
 async def test_the_review_names_all_fields_of_the_user(
     cluster: Hands, tmp_path: Path
 ) -> None:
@@ -194,7 +190,6 @@ async def test_the_review_names_all_fields_of_the_user(
     }
 
 
-@pytest.mark.looptime
 async def test_a_request_with_a_certificate_needs_no_review(
     cluster: Hands, tmp_path: Path
 ) -> None:

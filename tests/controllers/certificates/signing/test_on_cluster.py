@@ -53,8 +53,9 @@ from tests.controllers.certificates.clusters import (
 )
 from tests.controllers.hands import Hands
 
+pytestmark = pytest.mark.looptime
 
-@pytest.mark.looptime
+
 async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
     cluster = Hands(rbac=True)
     make(cluster, signing_request())
@@ -72,7 +73,6 @@ async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.looptime
 async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
     cluster = Hands(rbac=True)
     request = signing_request(signer=KUBELET_SERVING, usages=SERVING_USAGES)
@@ -97,7 +97,6 @@ async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
     assert len(recording.writes) == 1
 
 
-@pytest.mark.looptime
 async def test_requests_for_no_signature_do_not_change(
     cluster: Hands, tmp_path: Path
 ) -> None:
@@ -118,7 +117,6 @@ async def test_requests_for_no_signature_do_not_change(
     assert [each for each in recording.writes if "certificates" in each.path] == []
 
 
-@pytest.mark.looptime
 async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
     log = io.StringIO()
     cluster = Hands()
@@ -149,7 +147,6 @@ async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
     assert "PRIVATE KEY" not in log.getvalue()
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("certificate", "key", "message"),
     [
@@ -178,7 +175,6 @@ async def test_an_unusable_authority_is_one_line(
     assert "c2VjcmV0" not in str(error)
 
 
-@pytest.mark.looptime
 async def test_without_files_it_does_not_run() -> None:
     """As upstream."""
     log = io.StringIO()
@@ -201,7 +197,6 @@ def test_files_of_one_signer_switch_the_common_ones_off() -> None:
     assert own.authorities() == {LEGACY_UNKNOWN: files}
 
 
-@pytest.mark.looptime
 async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
     cluster: Hands, tmp_path: Path
 ) -> None:
@@ -217,7 +212,6 @@ async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
     assert timedelta(minutes=5) <= late <= timedelta(minutes=5, seconds=3)
 
 
-@pytest.mark.looptime
 async def test_the_server_refuses_a_request_for_administrators() -> None:
     request = signing_request(
         request=request_for("jane", ("system:masters",)),

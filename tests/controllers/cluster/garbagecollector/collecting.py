@@ -23,8 +23,9 @@ from controller_manager.devcluster.registry.apiextensions.definitions import (
 )
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
-from tests.clusters import Cluster, make_config, run_manager
+from tests.clusters import make_config, run_manager
 from tests.controllers.custom_resources import DEFINITIONS, definition
+from tests.controllers.hands import Hands
 
 COLLECTOR = "garbage-collector-controller"
 
@@ -46,7 +47,7 @@ ROLES: Resource[Any] = Resource(
 class User:
     """The actions of a user of the cluster, and the objects that the user sees."""
 
-    cluster: Cluster
+    cluster: Hands
 
     async def create(
         self,
@@ -106,7 +107,7 @@ def blocking(reference: JSON) -> JSON:
 
 @asynccontextmanager
 async def collecting(
-    cluster: Cluster, transport: Any = None
+    cluster: Hands, transport: Any = None
 ) -> AsyncGenerator[GarbageCollector, None]:
     config = make_config(controllers=(COLLECTOR,))
     connections = Connections(transport or cluster.transport)

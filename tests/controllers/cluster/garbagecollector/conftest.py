@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.clusters import Cluster
 from tests.controllers.cluster.garbagecollector.collecting import User
+from tests.controllers.hands import Hands
 
 
 @pytest.fixture
-def user(cluster: Cluster) -> User:
+def user(cluster: Hands) -> User:
     return User(cluster)

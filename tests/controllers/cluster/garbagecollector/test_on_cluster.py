@@ -8,18 +8,11 @@ import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import (
-    OwnerReference,
-    PartialMetadata,
-    PartialObject,
-    Resource,
-)
 from controller_manager.client.rest.client import PropagationPolicy
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
-from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from tests.clusters import make_config
 from tests.controllers.cluster.garbagecollector.collecting import (
     COLLECTOR,
@@ -261,37 +254,3 @@ async def test_the_graph_has_a_debug_page(user: User) -> None:
         }
     ]
     assert msgspec.json.decode(nothing) == {"nodes": [], "edges": []}
-
-
-KINDS = 100
-EACH = 10
-"""Objects of each kind that is removed."""
-
-
-def kind(number: int) -> Resource[PartialObject]:
-    return Resource(
-        "example.com", "v1", f"kind{number}s", f"Kind{number}", PartialObject
-    )
-
-
-def object_of(name: str, *owners: OwnerReference) -> PartialObject:
-    return PartialObject(
-        metadata=PartialMetadata(
-            name=name, namespace="n", uid=name, owner_references=owners or None
-        )
-    )
-
-
-def fill(graph: Graph, others: int) -> None:
-    """Add the objects of all kinds, each with a dependent or none, and others."""
-    for number in range(others):
-        graph.seen(CONFIG_MAPS, None, object_of(f"other-{number}"))
-    for number in range(KINDS):
-        resource = kind(number)
-        for index in range(EACH):
-            name = f"{number}-{index}"
-            graph.seen(resource, None, object_of(name))
-            if index % 2:
-                owner = OwnerReference(resource.api_version, resource.kind, name, name)
-                dependent = object_of(f"of-{name}", owner)
-                graph.seen(CONFIG_MAPS, None, dependent)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.client.rest.client import PatchType, PropagationPolicy
+from controller_manager.client.rest.client import PropagationPolicy
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
@@ -265,10 +265,7 @@ async def test_a_new_preferred_version_of_a_resource_changes_nothing(
         assert await user.names() == ["owner"]
         assert versions_of_widgets(collector) == {"example.com/v2"}
         latest = replace(WIDGETS, version="v2")
-        patch = {"metadata": {"finalizers": None}}
-        await user.cluster.client.patch(
-            latest, "default", "held", patch, PatchType.MERGE
-        )
+        user.cluster.edit(latest, "held", metadata={"finalizers": None})
         await asyncio.sleep(5)
         assert await user.names() == []
 

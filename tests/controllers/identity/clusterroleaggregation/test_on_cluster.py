@@ -27,6 +27,8 @@ from tests.clusters import make_config
 from tests.controllers.hands import Hands
 from tests.meddler import Meddler
 
+pytestmark = pytest.mark.looptime
+
 API = "rbac.authorization.k8s.io/v1"
 CONFIG = make_config(controllers=("clusterrole-aggregation-controller",))
 
@@ -56,7 +58,6 @@ async def patch(client: Client, name: str, body: JSON) -> None:
     await asyncio.sleep(1)
 
 
-@pytest.mark.looptime
 async def test_rules_pass_through_a_chain_of_roles(cluster: Hands) -> None:
     add(cluster, "admin", aggregationRule=selecting("to-admin"))
     add(cluster, "edit", "to-admin", aggregationRule=selecting("to-edit"))
@@ -78,7 +79,6 @@ async def test_rules_pass_through_a_chain_of_roles(cluster: Hands) -> None:
     assert paths.count("admin") in (3, 4)
 
 
-@pytest.mark.looptime
 async def test_the_write_is_upstreams(cluster: Hands) -> None:
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "one", "a", rules=[rule("pods")])
@@ -103,7 +103,6 @@ async def test_the_write_is_upstreams(cluster: Hands) -> None:
     assert applied == {"f:rules": {}}
 
 
-@pytest.mark.looptime
 async def test_rules_by_hand_are_overwritten_or_stay(cluster: Hands) -> None:
     """They stay in a role that selects no role; aggregated rules are removed."""
     add(cluster, "all", aggregationRule=selecting("a"))
@@ -122,7 +121,6 @@ async def test_rules_by_hand_are_overwritten_or_stay(cluster: Hands) -> None:
         assert len(recording.writes) == writes
 
 
-@pytest.mark.looptime
 async def test_a_selector_may_have_expressions(cluster: Hands) -> None:
     expressions = [{"key": "kept", "operator": "DoesNotExist"}]
     selector = {"clusterRoleSelectors": [{"matchExpressions": expressions}]}
@@ -136,7 +134,6 @@ async def test_a_selector_may_have_expressions(cluster: Hands) -> None:
         assert await rules(cluster.client, "all") == [rule("pods"), rule("nodes")]
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_role_that_is_gone_is_not_created_again(
     cluster: Hands, *, again: bool
@@ -163,7 +160,6 @@ async def test_a_role_that_is_gone_is_not_created_again(
     assert [each.status for each in recording.writes] == [422 if again else 409]
 
 
-@pytest.mark.looptime
 async def test_its_role_is_enough() -> None:
     """It may escalate, as upstream's bootstrap policy says."""
     cluster = Hands(rbac=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -13,10 +12,18 @@ from controller_manager.api.core.secrets import (
     ACCOUNT_NAME,
     ACCOUNT_UID,
     SECRETS,
+    SERVICE_ACCOUNT_TOKEN,
     Secret,
 )
-from controller_manager.api.core.v1 import ObjectReference, ServiceAccount
-from controller_manager.api.meta import ObjectMeta, labels_of
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
+    PODS,
+    SERVICE_ACCOUNTS,
+    ObjectReference,
+    ServiceAccount,
+)
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.identity.legacytokencleaner import (
     TRACKING,
     LegacyTokenCleanerOptions,
@@ -36,143 +43,7 @@ from tests.clusters import Write, make_config
 from tests.controllers.hands import Hands
 from tests.controllers.rows import rows
 
-
-@pytest.mark.looptime
-async def test_an_unused_token_is_marked_and_then_deleted(cluster: Hands) -> None:
-    track(cluster, "2025-01-01")
-    add_token(cluster, "idle")
-    add_token(cluster, "busy", **{"last-used": day(cluster, 5)})
-    add_unlisted(cluster, "mine", "idle")
-    await asyncio.sleep(PERIOD + 1)
-    today = day(cluster)
-    found = []
-    writes: list[Write] = []
-    for pause in (0, PERIOD - 1, DAY):
-        await asyncio.sleep(pause)
-        async with cluster.manager(config()) as recording:
-            await asyncio.sleep(1)
-            found.append(await labels(cluster))
-        writes += recording.writes
-    marked, kept, left = found
-    assert marked["idle"] == {INVALID_SINCE: today}
-    assert [*kept] == ["busy", "idle", "mine"]
-    assert [*left] == ["busy", "mine"]
-    assert left["mine"] == {}
-    of_idle = [each for each in writes if each.path.endswith("/idle")]
-    assert [each.method for each in of_idle] == ["PATCH", "DELETE"]
-    preconditions = json.loads(of_idle[1].body)["preconditions"]
-    assert {*preconditions} == {"uid", "resourceVersion"}
-
-
-@pytest.mark.looptime
-@pytest.mark.slow
-async def test_a_token_that_is_used_after_its_mark_stays(cluster: Hands) -> None:
-    track(cluster, "2025-01-01")
-    add_token(cluster, "idle")
-    await asyncio.sleep(PERIOD + 1)
-    kind = cluster.server.catalogue.find("", "v1", "secrets")
-    assert kind is not None
-    async with cluster.manager(config()):
-        await asyncio.sleep(1)
-        stored = cluster.server.storage.collection("secrets").get(("default", "idle"))
-        assert stored is not None
-        used = {LAST_USED: day(cluster)}
-        metadata = {**stored.obj["metadata"], "labels": used}
-        body = {**stored.obj, "metadata": metadata}
-        cluster.server.objects.update(kind, "default", "idle", body)
-        await asyncio.sleep(PERIOD)
-        assert (await labels(cluster))["idle"] == used
-
-
-@pytest.mark.looptime
-@rows(
-    "spec",
-    {
-        "image pull": {"imagePullSecrets": [{"name": "idle"}]},
-        "volume": {"volumes": [{"name": "v", "secret": {"secretName": "idle"}}]},
-        "projected": {
-            "volumes": [
-                {"name": "v", "projected": {"sources": [{"secret": {"name": "idle"}}]}}
-            ]
-        },
-        "csi": {
-            "volumes": [
-                {
-                    "name": "v",
-                    "csi": {"driver": "d", "nodePublishSecretRef": {"name": "idle"}},
-                }
-            ]
-        },
-        "scaleIO": {
-            "volumes": [{"name": "v", "scaleIO": {"secretRef": {"name": "idle"}}}]
-        },
-    },
-)
-async def test_a_token_that_a_pod_uses_stays(
-    cluster: Hands, spec: dict[str, Any]
-) -> None:
-    """Pods are read from the API server, so that no cache has to hold all this."""
-    track(cluster, "2025-01-01")
-    add_token(cluster, "idle")
-    containers = [{"name": "c", "image": "i"}]
-    cluster.add("Pod", "user", spec={"containers": containers, **spec})
-    await asyncio.sleep(PERIOD + 1)
-    async with cluster.manager(config()) as recording:
-        await asyncio.sleep(1)
-    assert recording.writes == []
-
-
-@pytest.mark.looptime
-async def test_a_token_in_the_environment_of_a_container_stays(
-    cluster: Hands,
-) -> None:
-    track(cluster, "2025-01-01")
-    for name in ("one", "all"):
-        add_token(cluster, name)
-    key = {"secretKeyRef": {"name": "one", "key": "token"}}
-    one = {"name": "c", "image": "i", "env": [{"name": "T", "valueFrom": key}]}
-    everything = {
-        "name": "i",
-        "image": "i",
-        "envFrom": [{"secretRef": {"name": "all"}}],
-    }
-    cluster.add(
-        "Pod", "user", spec={"containers": [one], "initContainers": [everything]}
-    )
-    await asyncio.sleep(PERIOD + 1)
-    async with cluster.manager(config()) as recording:
-        await asyncio.sleep(1)
-    assert recording.writes == []
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("since", ["", "yesterday", "late"])
-async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
-    cluster: Hands, since: str
-) -> None:
-    add_token(cluster, "idle")
-    await asyncio.sleep(PERIOD + 1)
-    if since:
-        track(cluster, day(cluster, 1 - PERIOD / DAY) if since == "late" else since)
-    async with cluster.manager(config()) as recording:
-        await asyncio.sleep(60)
-    assert recording.writes == []
-
-
-@pytest.mark.looptime
-@pytest.mark.slow
-async def test_its_role_is_enough() -> None:
-    cluster = Hands(rbac=True)
-    track(cluster, "2025-01-01")
-    add_token(cluster, "idle")
-    await asyncio.sleep(PERIOD + 1)
-    settings = config(use_service_account_credentials=True)
-    async with cluster.confined_manager(settings) as recording:
-        await asyncio.sleep(1)
-        assert INVALID_SINCE in (await labels(cluster))["idle"]
-        await asyncio.sleep(PERIOD + DAY)
-        assert await labels(cluster) == {}
-    assert {each.status for each in recording.writes} == {200}
+pytestmark = pytest.mark.looptime
 
 
 NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
@@ -191,37 +62,140 @@ def config(*more: str, **generic: Any) -> Config:
     return with_period(make_config(controllers=(NAME, *more), **generic))
 
 
-def day(cluster: Hands, days: float = 0) -> str:
-    """Return the day that is so many days after now."""
-    return (cluster.clock.now() + timedelta(days=days)).date().isoformat()
+class Tokens(Hands):
+    """A cluster with accounts and tokens, whose use is tracked."""
+
+    def day(self, days: float = 0) -> str:
+        """Return the day that is so many days after now."""
+        return (self.clock.now() + timedelta(days=days)).date().isoformat()
+
+    def track(self, since: str = "2025-01-01") -> None:
+        self.put(CONFIG_MAPS, TRACKING, "kube-system", data={"since": since})
+
+    def token(self, name: str, **labels: str) -> None:
+        self.put(SERVICE_ACCOUNTS, name, secrets=[{"name": name}])
+        self.unlisted(name, name, **labels)
+
+    def unlisted(self, name: str, account: str, **labels: str) -> None:
+        metadata = {
+            "annotations": {ACCOUNT_NAME: account},
+            "labels": {f"kubernetes.io/legacy-token-{k}": v for k, v in labels.items()},
+        }
+        self.put(SECRETS, name, metadata=metadata, type=SERVICE_ACCOUNT_TOKEN)
+
+    def labels(self) -> dict[str, Any]:
+        found = [each["metadata"] for each in self.all(SECRETS)]
+        return {each["name"]: each.get("labels", {}) for each in found}
 
 
-def track(cluster: Hands, since: str) -> None:
-    kind = cluster.server.catalogue.find("", "v1", "configmaps")
-    assert kind is not None
-    tracking = {"metadata": {"name": TRACKING}, "data": {"since": since}}
-    cluster.server.objects.create(kind, "kube-system", tracking)
+@pytest.fixture
+async def cluster() -> Tokens:
+    return Tokens()
 
 
-def add_token(cluster: Hands, name: str, **labels: str) -> None:
-    cluster.add("ServiceAccount", name, secrets=[{"name": name}])
-    add_unlisted(cluster, name, name, **labels)
+async def test_an_unused_token_is_marked_and_then_deleted(cluster: Tokens) -> None:
+    cluster.track()
+    cluster.token("idle")
+    cluster.token("busy", **{"last-used": cluster.day(5)})
+    cluster.unlisted("mine", "idle")
+    await asyncio.sleep(PERIOD + 1)
+    today = cluster.day()
+    found = []
+    writes: list[Write] = []
+    for pause in (0, PERIOD - 1, DAY):
+        await asyncio.sleep(pause)
+        async with cluster.manager(config()) as recording:
+            await asyncio.sleep(1)
+            found.append(cluster.labels())
+        writes += recording.writes
+    marked, kept, left = found
+    assert marked["idle"] == {INVALID_SINCE: today}
+    assert {*kept} == {"busy", "idle", "mine"}
+    assert {*left} == {"busy", "mine"}
+    assert left["mine"] == {}
+    of_idle = [each for each in writes if each.path.endswith("/idle")]
+    assert [each.method for each in of_idle] == ["PATCH", "DELETE"]
+    preconditions = json.loads(of_idle[1].body)["preconditions"]
+    assert {*preconditions} == {"uid", "resourceVersion"}
 
 
-def add_unlisted(cluster: Hands, name: str, account: str, **labels: str) -> None:
-    metadata = {
-        "name": name,
-        "annotations": {ACCOUNT_NAME: account},
-        "labels": {f"kubernetes.io/legacy-token-{k}": v for k, v in labels.items()},
-    }
-    cluster.add(
-        "Secret", name, metadata=metadata, type="kubernetes.io/service-account-token"
-    )
+@pytest.mark.slow
+async def test_a_token_that_is_used_after_its_mark_stays(cluster: Tokens) -> None:
+    cluster.track()
+    cluster.token("idle")
+    await asyncio.sleep(PERIOD + 1)
+    async with cluster.manager(config()):
+        await asyncio.sleep(1)
+        used = {LAST_USED: cluster.day()}
+        marked = dict.fromkeys(cluster.labels()["idle"])
+        cluster.edit(SECRETS, "idle", metadata={"labels": {**marked, **used}})
+        await asyncio.sleep(PERIOD)
+        assert cluster.labels()["idle"] == used
 
 
-async def labels(cluster: Hands) -> dict[str, Mapping[str, str]]:
-    page = await cluster.client.list_page(SECRETS)
-    return {each.metadata.name: labels_of(each) for each in page.items}
+def volume(**source: Any) -> JSON:
+    return {"volumes": [{"name": "v", **source}]}
+
+
+IDLE: Final = {"name": "idle"}
+KEY: Final = {"secretKeyRef": {"name": "idle", "key": "token"}}
+WHOLE: Final = {"envFrom": [{"secretRef": IDLE}]}
+
+
+@rows(
+    "spec",
+    {
+        "image pull": {"imagePullSecrets": [IDLE]},
+        "volume": volume(secret={"secretName": "idle"}),
+        "projected": volume(projected={"sources": [{"secret": IDLE}]}),
+        "csi": volume(csi={"driver": "d", "nodePublishSecretRef": IDLE}),
+        "scaleIO": volume(scaleIO={"secretRef": IDLE}),
+        "one key": {
+            "containers": [
+                {"name": "c", "image": "i", "env": [{"name": "T", "valueFrom": KEY}]}
+            ]
+        },
+        "all keys": {"initContainers": [{"name": "i", "image": "i", **WHOLE}]},
+    },
+)
+async def test_a_token_that_a_pod_uses_stays(cluster: Tokens, spec: JSON) -> None:
+    """Pods are read from the API server, so that no cache has to hold all this."""
+    cluster.track()
+    cluster.token("idle")
+    containers = [{"name": "c", "image": "i"}]
+    cluster.put(PODS, "user", spec={"containers": containers, **spec})
+    await asyncio.sleep(PERIOD + 1)
+    async with cluster.manager(config()) as recording:
+        await asyncio.sleep(1)
+    assert recording.writes == []
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "late"])
+async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
+    cluster: Tokens, since: str
+) -> None:
+    cluster.token("idle")
+    await asyncio.sleep(PERIOD + 1)
+    if since:
+        cluster.track(cluster.day(1 - PERIOD / DAY) if since == "late" else since)
+    async with cluster.manager(config()) as recording:
+        await asyncio.sleep(60)
+    assert recording.writes == []
+
+
+@pytest.mark.slow
+async def test_its_role_is_enough() -> None:
+    cluster = Tokens(rbac=True)
+    cluster.track()
+    cluster.token("idle")
+    await asyncio.sleep(PERIOD + 1)
+    settings = config(use_service_account_credentials=True)
+    async with cluster.confined_manager(settings) as recording:
+        await asyncio.sleep(1)
+        assert INVALID_SINCE in cluster.labels()["idle"]
+        await asyncio.sleep(PERIOD + DAY)
+        assert cluster.labels() == {}
+    assert {each.status for each in recording.writes} == {200}
 
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -18,6 +18,8 @@ from tests.clusters import make_config
 from tests.controllers.hands import Hands
 from tests.controllers.identity.tokencleaner.builders import add_token, bootstrap_token
 
+pytestmark = pytest.mark.looptime
+
 CONFIG = make_config(controllers=("tokencleaner",))
 
 
@@ -32,7 +34,6 @@ def _in(cluster: Hands, seconds: float) -> str:
     return format_time(cluster.clock.now() + timedelta(seconds=seconds))
 
 
-@pytest.mark.looptime
 async def test_a_token_goes_when_it_expires(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("never1"))
     add_token(cluster, bootstrap_token("later1", _in(cluster, 3600)))
@@ -61,7 +62,6 @@ async def test_a_token_goes_when_it_expires(cluster: Hands) -> None:
     assert [each.method for each in recording.writes] == ["DELETE"] * 4
 
 
-@pytest.mark.looptime
 async def test_a_token_that_is_prolonged_stays(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("later1", _in(cluster, 60)))
     async with cluster.manager(CONFIG):
@@ -79,7 +79,6 @@ async def test_a_token_that_is_prolonged_stays(cluster: Hands) -> None:
         assert await _names(cluster) == []
 
 
-@pytest.mark.looptime
 async def test_no_timer_is_lost_over_a_restart(cluster: Hands) -> None:
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 20)))
     async with cluster.manager(CONFIG):
@@ -91,7 +90,6 @@ async def test_no_timer_is_lost_over_a_restart(cluster: Hands) -> None:
         assert await _names(cluster) == []
 
 
-@pytest.mark.looptime
 async def test_its_role_in_one_namespace_is_enough() -> None:
     cluster = Hands(rbac=True)
     add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
@@ -104,7 +102,6 @@ async def test_its_role_in_one_namespace_is_enough() -> None:
     assert [each.status for each in recording.writes] == [200]
 
 
-@pytest.mark.looptime
 async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Hands) -> None:
     """It waits for a finalizer; another deletion would change nothing."""
     secret = bootstrap_token("past01", _in(cluster, -5))

@@ -93,10 +93,10 @@ def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
     return msgspec.convert(body, Endpoints)
 
 
-def view(
+def wanted_of(
     backed: Service, *pods: Pod, current: Endpoints | None = None, time: str = ""
-) -> tuple[Service, tuple[Pod, ...], Endpoints | None, str]:
-    return backed, pods, current, time
+) -> Endpoints | None:
+    return desired_endpoints(backed, pods, current, time)
 
 
 def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:
@@ -118,19 +118,22 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
     return {**found, "ports": READY_PORTS, **more}
 
 
+AT_A, AT_B = address("a", "10.1.0.1"), address("b", "10.1.0.2")
+DUAL = pod("a", "10.1.0.1", "fd00::1")
+STORED, STORED_6 = subset(AT_A), subset(address("a", "fd00::1"))
+HEADLESS = "service.kubernetes.io/headless"
+H2C = [{**READY_PORTS[0], "appProtocol": "h2c"}]
+
+
 @rows(
     "backed pods expected",
     {
         "no pod": (service(), (), None),
-        "two pods": (
-            service(),
-            (B, A),
-            [subset(address("a", "10.1.0.1"), address("b", "10.1.0.2"))],
-        ),
+        "two pods": (service(), (B, A), [subset(AT_A, AT_B)]),
         "one is not ready": (
             service(),
             (A, UNREADY),
-            [subset(address("a", "10.1.0.1"), unready=(address("u", "10.1.0.9"),))],
+            [subset(AT_A, unready=(address("u", "10.1.0.9"),))],
         ),
         "a pod that is being deleted": (service(), (LEAVING,), None),
         "addresses that are not ready are published": (
@@ -142,64 +145,51 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
         "only an address of IPv6": (service(), (pod("x", "fd00::1"),), None),
         "the first family of the service": (
             service(ipFamilies=["IPv6", "IPv4"]),
-            (pod("a", "10.1.0.1", "fd00::1"),),
-            [subset(address("a", "fd00::1"))],
+            (DUAL,),
+            [STORED_6],
         ),
         "the family of the cluster IP": (
             service(ipFamilies=None, clusterIP="fd00:10::1"),
-            (pod("a", "10.1.0.1", "fd00::1"),),
-            [subset(address("a", "fd00::1"))],
+            (DUAL,),
+            [STORED_6],
         ),
         "the family of each pod": (
             service(ipFamilies=None, clusterIP="None"),
             (pod("a", "fd00::1", "10.1.0.1"), pod("b", "10.1.0.2", "fd00::2")),
-            [subset(address("b", "10.1.0.2"), address("a", "fd00::1"))],
+            [subset(AT_B, address("a", "fd00::1"))],
         ),
-        "an address in an old form": (
-            service(),
-            (pod("a", "10.01.0.1"),),
-            [subset(address("a", "10.1.0.1"))],
-        ),
+        "an address in an old form": (service(), (pod("a", "10.01.0.1"),), [STORED]),
         "a hostname below the service": (
             service(clusterIP="None"),
             (
                 pod("a", "10.1.0.1", hostname="h", subdomain="web"),
                 pod("b", "10.1.0.2", hostname="h", subdomain="other"),
             ),
-            [subset(address("a", "10.1.0.1", hostname="h"), address("b", "10.1.0.2"))],
+            [subset(address("a", "10.1.0.1", hostname="h"), AT_B)],
         ),
         "a pod that does not have the port": (service(METRICS), (A,), None),
         "a service that has no ports": (service(ports=None), (A,), None),
         "a headless service without ports": (
             service(ports=None, clusterIP="None"),
             (A,),
-            [{"addresses": [address("a", "10.1.0.1")]}],
+            [{"addresses": [AT_A]}],
         ),
         "an application protocol": (
             service({**HTTP, "appProtocol": "h2c"}),
             (A,),
-            [
-                subset(
-                    address("a", "10.1.0.1"),
-                    ports=[{**READY_PORTS[0], "appProtocol": "h2c"}],
-                )
-            ],
+            [subset(AT_A, ports=H2C)],
         ),
         "a pod without a node has an address without a node": (
             service(),
             (pod("a", "10.1.0.1", nodeName=""),),
-            [
-                subset(
-                    {k: v for k, v in address("a", "10.1.0.1").items() if k[:2] != "no"}
-                )
-            ],
+            [subset({k: v for k, v in AT_A.items() if k != "nodeName"})],
         ),
     },
 )
 def test_subsets_are_those_of_the_pods(
     backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
 ) -> None:
-    wanted = desired_endpoints(*view(backed, *pods))
+    wanted = wanted_of(backed, *pods)
     assert wanted is not None
     assert as_json(wanted.subsets) == expected
 
@@ -211,18 +201,10 @@ def test_subsets_are_those_of_the_pods(
             service(metadata={"labels": {"team": "x"}}),
             {"team": "x", **MANAGED},
         ),
-        "headless": (
-            service(clusterIP="None"),
-            {"service.kubernetes.io/headless": "", **MANAGED},
-        ),
+        "headless": (service(clusterIP="None"), {HEADLESS: "", **MANAGED}),
         "a service does not set the controller's own labels": (
             service(
-                metadata={
-                    "labels": {
-                        "service.kubernetes.io/headless": "",
-                        "endpoints.kubernetes.io/managed-by": "me",
-                    }
-                }
+                metadata={"labels": {HEADLESS: "", **dict.fromkeys(MANAGED, "me")}}
             ),
             MANAGED,
         ),
@@ -231,12 +213,9 @@ def test_subsets_are_those_of_the_pods(
 def test_labels_are_the_services_and_the_controllers(
     backed: Service, expected: JSON
 ) -> None:
-    wanted = desired_endpoints(*view(backed))
+    wanted = wanted_of(backed)
     assert wanted is not None
     assert wanted.metadata.labels == expected
-
-
-STORED = subset(address("a", "10.1.0.1"))
 
 
 @rows(
@@ -259,18 +238,12 @@ STORED = subset(address("a", "10.1.0.1"))
         "with the version of the pod": (
             endpoints(
                 subset(
-                    {
-                        **address("a", "10.1.0.1"),
-                        "targetRef": {
-                            **address("a", "10.1.0.1")["targetRef"],
-                            "resourceVersion": "7",
-                        },
-                    }
+                    {**AT_A, "targetRef": {**AT_A["targetRef"], "resourceVersion": "7"}}
                 )
             ),
             True,
         ),
-        "empty lists": (endpoints(subset(address("a", "10.1.0.1"), unready=())), True),
+        "empty lists": (endpoints(subset(AT_A, unready=())), True),
         "the same subset twice": (endpoints(STORED, STORED), True),
         "a further address": (
             endpoints(STORED, subset(address("a", "10.1.0.2"))),
@@ -281,15 +254,13 @@ STORED = subset(address("a", "10.1.0.1"))
 def test_endpoints_are_written_only_if_they_differ(
     current: Endpoints | None, is_right: bool
 ) -> None:
-    found = desired_endpoints(
-        *view(service(), A, current=current, time="2026-01-01T00:00:00Z")
-    )
+    found = wanted_of(service(), A, current=current, time="2026-01-01T00:00:00Z")
     assert (found is None) == is_right
 
 
 def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> None:
     backed = service(HTTP, METRICS)
-    wanted = desired_endpoints(*view(backed, A, B, UNREADY))
+    wanted = wanted_of(backed, A, B, UNREADY)
     assert wanted is not None
     split = tuple(
         msgspec.structs.replace(each, addresses=addresses, not_ready_addresses=unready)
@@ -300,9 +271,9 @@ def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> Non
         )
     )
     current = msgspec.structs.replace(wanted, subsets=split)
-    assert desired_endpoints(*view(backed, A, B, UNREADY, current=current)) is None
+    assert wanted_of(backed, A, B, UNREADY, current=current) is None
     fewer = msgspec.structs.replace(wanted, subsets=split[1:])
-    assert desired_endpoints(*view(backed, A, B, UNREADY, current=fewer)) is not None
+    assert wanted_of(backed, A, B, UNREADY, current=fewer) is not None
 
 
 @pytest.mark.parametrize(
@@ -316,7 +287,7 @@ def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -
     old = {"mine": "1", TRIGGER_TIME: "2020-01-01T00:00:00Z"}
     kept = {"finalizers": ["example.com/kept"], "uid": "u1"}
     current = endpoints(annotations=old, **kept)
-    wanted = desired_endpoints(*view(service(), A, current=current, time=time))
+    wanted = wanted_of(service(), A, current=current, time=time)
     assert as_json(wanted) == {
         "metadata": {
             "name": "web",
@@ -332,7 +303,7 @@ def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -
 
 def test_new_endpoints_have_a_name_and_nothing_of_the_services_metadata() -> None:
     metadata = {"annotations": {"x": "1"}, "labels": {"l": "1"}, "uid": "u1"}
-    assert as_json(desired_endpoints(*view(service(metadata=metadata)))) == {
+    assert as_json(wanted_of(service(metadata=metadata))) == {
         "metadata": {"name": "web", "namespace": "n", "labels": {"l": "1", **MANAGED}}
     }
 
@@ -342,7 +313,7 @@ def test_too_many_addresses_are_truncated_and_written_once() -> None:
         pod(f"p{n:04}", f"10.1.{n // 250}.{n % 250}", ready=n < 600)
         for n in range(1200)
     ]
-    wanted = desired_endpoints(*view(service(), *pods))
+    wanted = wanted_of(service(), *pods)
     assert wanted is not None
     assert wanted.metadata.annotations == {OVER_CAPACITY: "truncated"}
     (kept,) = wanted.subsets or ()
@@ -350,8 +321,8 @@ def test_too_many_addresses_are_truncated_and_written_once() -> None:
         600,
         400,
     ]
-    assert desired_endpoints(*view(service(), *pods, current=wanted)) is None
-    fits = desired_endpoints(*view(service(), *pods[:1000], current=wanted))
+    assert wanted_of(service(), *pods, current=wanted) is None
+    fits = wanted_of(service(), *pods[:1000], current=wanted)
     assert fits is not None
     assert fits.metadata.annotations is None
 

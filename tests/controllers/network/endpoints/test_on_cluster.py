@@ -17,18 +17,8 @@ from controller_manager.controllers.network.endpoints.controller import (
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.runtime.outcome import Outcome
-from tests.clusters import TOKEN, Cluster, make_config
-from tests.controllers.network.backends import (
-    Refusing,
-    add_endpoints,
-    add_pod,
-    add_service,
-    addresses,
-    delete,
-    endpoints,
-    patch,
-    pod_status,
-)
+from tests.clusters import TOKEN, make_config
+from tests.controllers.network.backends import Refusing, Services, pod_status
 from tests.controllers.responses import refusal
 from tests.controllers.rows import rows
 from tests.runtime.silence import SilentWatches
@@ -55,41 +45,40 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def test_endpoints_follow_pods_and_go_with_the_service() -> None:
     """The role of upstream suffices."""
-    cluster = Cluster(rbac=True)
+    cluster = Services(rbac=True)
     config = make_config(
         controllers=("endpoint",), use_service_account_credentials=True
     )
     async with cluster.confined_manager(config) as recording:
-        add_service(cluster)
-        seen = [await addresses(cluster)]
-        add_pod(cluster, "a", "10.1.0.1")
-        add_pod(cluster, "b", "10.1.0.2")
-        seen.append(await addresses(cluster))
-        unready = {"status": pod_status("10.1.0.1", ready=False)}
-        await patch(cluster, PODS, "a", unready, "status")
-        seen.append(await addresses(cluster))
-        await delete(cluster, PODS, "b")
-        seen.append(await addresses(cluster))
-        await delete(cluster, SERVICES, "web")
-        seen.append(await addresses(cluster))
+        cluster.add_service()
+        seen = [await cluster.ready()]
+        cluster.add_pod("a", "10.1.0.1")
+        cluster.add_pod("b", "10.1.0.2")
+        seen.append(await cluster.ready())
+        cluster.edit(PODS, "a", status=pod_status("10.1.0.1", ready=False))
+        seen.append(await cluster.ready())
+        cluster.remove(PODS, "b")
+        seen.append(await cluster.ready())
+        cluster.remove(SERVICES, "web")
+        seen.append(await cluster.ready())
     assert seen == [[], ["10.1.0.1", "10.1.0.2"], ["10.1.0.2"], [], None]
     assert {each.status // 100 for each in recording.writes} == {2}
 
 
 async def test_changes_of_pods_are_collected_for_the_batch_period(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     config = replace(
         CONFIG, controllers={EndpointsOptions: EndpointsOptions(batch_period=5.0)}
     )
     async with cluster.manager(config) as recording:
-        add_service(cluster)
-        seen = [await addresses(cluster)]
+        cluster.add_service()
+        seen = [await cluster.ready()]
         for number in range(1, 4):
-            add_pod(cluster, f"p{number}", f"10.1.0.{number}")
-            seen.append(await addresses(cluster))
+            cluster.add_pod(f"p{number}", f"10.1.0.{number}")
+            seen.append(await cluster.ready())
         await asyncio.sleep(3)
-        seen.append(await addresses(cluster))
+        seen.append(await cluster.ready())
     assert seen == [[], [], [], [], ["10.1.0.1", "10.1.0.2", "10.1.0.3"]]
     assert [each.method for each in recording.writes] == ["POST", "PUT"]
 
@@ -98,26 +87,26 @@ async def test_changes_of_pods_are_collected_for_the_batch_period(
     "spec", [{"selector": None}, {"type": "ExternalName", "externalName": "a.b"}]
 )
 async def test_endpoints_by_hand_stay_until_their_service_goes(
-    cluster: Cluster, spec: JSON
+    cluster: Services, spec: JSON
 ) -> None:
     async with cluster.manager(CONFIG) as recording:
-        add_service(cluster, **spec)
-        add_endpoints(cluster, "web", "192.168.0.1")
-        add_pod(cluster, "a", "10.1.0.1")
+        cluster.add_service(**spec)
+        cluster.add_endpoints("web", "192.168.0.1")
+        cluster.add_pod("a", "10.1.0.1")
         await asyncio.sleep(2 * EDIT_DELAY)
-        assert await addresses(cluster) == ["192.168.0.1"]
+        assert await cluster.ready() == ["192.168.0.1"]
         assert recording.writes == []
-        await delete(cluster, SERVICES, "web")
-        assert await addresses(cluster) is None
+        cluster.remove(SERVICES, "web")
+        assert await cluster.ready() is None
 
 
-async def test_deleted_endpoints_are_created_again_at_once(cluster: Cluster) -> None:
-    add_pod(cluster, "a", "10.1.0.1")
+async def test_deleted_endpoints_are_created_again_at_once(cluster: Services) -> None:
+    cluster.add_pod("a", "10.1.0.1")
     async with cluster.manager(CONFIG):
-        add_service(cluster)
-        assert await addresses(cluster) == ["10.1.0.1"]
-        await delete(cluster, ENDPOINTS, "web")
-        assert await addresses(cluster) == ["10.1.0.1"]
+        cluster.add_service()
+        assert await cluster.ready() == ["10.1.0.1"]
+        cluster.remove(ENDPOINTS, "web")
+        assert await cluster.ready() == ["10.1.0.1"]
 
 
 @pytest.mark.parametrize(
@@ -130,19 +119,19 @@ async def test_deleted_endpoints_are_created_again_at_once(cluster: Cluster) -> 
     ],
 )
 async def test_edited_endpoints_are_corrected_after_a_delay(
-    cluster: Cluster, edit: JSON
+    cluster: Services, edit: JSON
 ) -> None:
     """Upstream waits for the next change of the service or its pods."""
-    add_pod(cluster, "a", "10.1.0.1")
+    cluster.add_pod("a", "10.1.0.1")
     async with cluster.manager(CONFIG):
-        add_service(cluster)
+        cluster.add_service()
         await asyncio.sleep(1)
-        before = await endpoints(cluster)
-        await patch(cluster, ENDPOINTS, "web", edit)
+        before = cluster.endpoints()
+        cluster.edit(ENDPOINTS, "web", **edit)
         await asyncio.sleep(EDIT_DELAY / 2)
-        edited = await endpoints(cluster)
+        edited = cluster.endpoints()
         await asyncio.sleep(EDIT_DELAY)
-        after = await endpoints(cluster)
+        after = cluster.endpoints()
     assert before is not None
     assert edited is not None
     assert after is not None
@@ -158,16 +147,15 @@ async def test_edited_endpoints_are_corrected_after_a_delay(
     assert after.metadata.annotations is None
 
 
-async def test_annotations_of_others_stay(cluster: Cluster) -> None:
+async def test_annotations_of_others_stay(cluster: Services) -> None:
     """Also when the controller corrects something else."""
     async with cluster.manager(CONFIG):
-        add_service(cluster)
+        cluster.add_service()
         await asyncio.sleep(1)
-        annotation = {"metadata": {"annotations": {"mine": "1"}}}
-        await patch(cluster, ENDPOINTS, "web", annotation)
-        add_pod(cluster, "a", "10.1.0.1")
+        cluster.edit(ENDPOINTS, "web", metadata={"annotations": {"mine": "1"}})
+        cluster.add_pod("a", "10.1.0.1")
         await asyncio.sleep(1)
-        found = await endpoints(cluster)
+        found = cluster.endpoints()
     assert found is not None
     assert found.metadata.annotations == {
         "mine": "1",
@@ -175,43 +163,43 @@ async def test_annotations_of_others_stay(cluster: Cluster) -> None:
     }
 
 
-async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Cluster) -> None:
-    add_endpoints(cluster, "old", "192.168.0.1")
-    add_endpoints(cluster, "lock", "192.168.0.2", annotations=LOCK)
+async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Services) -> None:
+    cluster.add_endpoints("old", "192.168.0.1")
+    cluster.add_endpoints("lock", "192.168.0.2", annotations=LOCK)
     async with cluster.manager(CONFIG):
-        assert await addresses(cluster, "old") is None
-        assert await addresses(cluster, "lock") == ["192.168.0.2"]
-        add_endpoints(cluster, "new", "192.168.0.3")
+        assert await cluster.ready("old") is None
+        assert await cluster.ready("lock") == ["192.168.0.2"]
+        cluster.add_endpoints("new", "192.168.0.3")
         await asyncio.sleep(2 * EDIT_DELAY)
-        assert await addresses(cluster, "new") == ["192.168.0.3"]
+        assert await cluster.ready("new") == ["192.168.0.3"]
 
 
 class Replacing(InMemoryTransport):
     """Creates a service and Endpoints by hand when the Endpoints are read."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Services) -> None:
         super().__init__(cluster.server, TOKEN)
         self._cluster = cluster
 
     async def request(self, request: Request) -> Response:
         if request.method == "GET" and request.path.endswith("/endpoints/web"):
-            add_service(self._cluster, selector=None)
-            add_endpoints(self._cluster, "web", "192.168.0.1")
+            self._cluster.add_service(selector=None)
+            self._cluster.add_endpoints("web", "192.168.0.1")
         return await super().request(request)
 
 
 async def test_endpoints_of_a_service_that_is_not_seen_yet_stay(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     async with cluster.manager(CONFIG, transport=Replacing(cluster)):
-        add_service(cluster, selector=None)
+        cluster.add_service(selector=None)
         await asyncio.sleep(1)
-        await delete(cluster, SERVICES, "web")
-        assert await addresses(cluster) == ["192.168.0.1"]
+        cluster.remove(SERVICES, "web")
+        assert await cluster.ready() == ["192.168.0.1"]
 
 
 async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     """The cache of services is older than that of Endpoints at the start."""
     watches = SilentWatches(cluster.transport)
@@ -226,13 +214,13 @@ async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
                 await done.wait()
 
         group.create_task(run())
-        add_endpoints(cluster, "web", "192.168.0.1")
+        cluster.add_endpoints("web", "192.168.0.1")
         await asyncio.sleep(1)
         watches.speak("services")
         watches.silence("services")
-        add_service(cluster, selector=None)
+        cluster.add_service(selector=None)
         await asyncio.sleep(5)
-        assert await addresses(cluster) == ["192.168.0.1"]
+        assert await cluster.ready() == ["192.168.0.1"]
         watches.speak("services")
         done.set()
 
@@ -249,24 +237,19 @@ async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
     ],
 )
 async def test_a_refused_write_is_reported_and_tried_again(
-    cluster: Cluster, method: str, reason: str, message: str
+    cluster: Services, method: str, reason: str, message: str
 ) -> None:
     transport = Refusing(cluster, method, refusal(422, "Invalid", "no"))
     async with cluster.manager(CONFIG, transport=transport):
-        add_service(cluster)
+        cluster.add_service()
         await asyncio.sleep(1)
-        add_pod(cluster, "a", "10.1.0.1")
-        assert await addresses(cluster) == ["10.1.0.1"]
-        page = await cluster.client.list_page(EVENTS, "default")
-    (event,) = page.items
-    about = event.involved_object
-    assert (event.type, event.reason, event.message, event.source.component) == (
-        "Warning",
-        reason,
-        message,
-        "endpoint-controller",
-    )
-    assert (about.kind, about.namespace, about.name) == ("Endpoints", "default", "web")
+        cluster.add_pod("a", "10.1.0.1")
+        assert await cluster.ready() == ["10.1.0.1"]
+    (event,) = cluster.all(EVENTS)
+    assert event["involvedObject"]["kind"] == "Endpoints"
+    assert cluster.told() == [
+        f"web Warning {reason} [endpoint-controller]: {message}",
+    ]
 
 
 @rows(
@@ -278,31 +261,27 @@ async def test_a_refused_write_is_reported_and_tried_again(
     },
 )
 async def test_a_deletion_that_fails_is_tried_again(
-    cluster: Cluster, answer: Response
+    cluster: Services, answer: Response
 ) -> None:
-    add_endpoints(cluster, "old", "192.168.0.1")
+    cluster.add_endpoints("old", "192.168.0.1")
     async with cluster.manager(CONFIG, transport=Refusing(cluster, "DELETE", answer)):
-        assert await addresses(cluster, "old") is None
+        assert await cluster.ready("old") is None
 
 
 async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     cluster.add_namespace("shop")
-    add_pod(cluster, "a", "10.1.0.1")
+    cluster.add_pod("a", "10.1.0.1")
     config = make_config(controllers=("endpoint",))
     async with cluster.manager(config) as recording:
-        kind = cluster.server.catalogue.of("v1", "Service")
-        assert kind is not None
         spec = {"ports": [{"port": 80}], "selector": {"app": "web"}}
-        service = {"metadata": {"name": "web"}, "spec": spec}
-        cluster.server.objects.create(kind, "shop", service)
+        cluster.put(SERVICES, "web", "shop", spec=spec)
         await asyncio.sleep(1)
-        await cluster.client.delete(NAMESPACES, "", "shop")
-        await cluster.client.delete(ENDPOINTS, "shop", "web")
+        cluster.remove(NAMESPACES, "shop")
+        cluster.remove(ENDPOINTS, "web", "shop")
         await asyncio.sleep(60)
-        page = await cluster.client.list_page(EVENTS, "shop")
-    assert page.items == []
+    assert cluster.told() == []
     assert [(each.method, each.status) for each in recording.writes] == [
         ("POST", 201),
         ("POST", 403),

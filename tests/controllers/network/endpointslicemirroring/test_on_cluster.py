@@ -15,15 +15,8 @@ from controller_manager.controllers.network.endpointslicemirroring import (
     MirroringOptions,
 )
 from controller_manager.controllers.network.endpointslicemirroring.slices import MANAGER
-from tests.clusters import Cluster, make_config
-from tests.controllers.network.backends import (
-    Refusing,
-    add_endpoints,
-    add_service,
-    delete,
-    patch,
-    subset_json,
-)
+from tests.clusters import make_config
+from tests.controllers.network.backends import Refusing, Services, subset_json
 from tests.controllers.responses import refusal
 from tests.controllers.rows import rows
 from tests.runtime.silence import SilentWatches
@@ -37,12 +30,12 @@ SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 LOCK: Final = "control-plane.alpha.kubernetes.io/leader"
 
 
-def add_hand_made(cluster: Cluster, *ips: str, name: str = "db") -> None:
-    add_service(cluster, name, selector=None)
-    add_endpoints(cluster, name, *ips)
+def add_hand_made(cluster: Services, *ips: str, name: str = "db") -> None:
+    cluster.add_service(name, selector=None)
+    cluster.add_endpoints(name, *ips)
 
 
-def add_slice(cluster: Cluster, name: str, owner: str) -> None:
+def add_slice(cluster: Services, name: str, owner: str) -> None:
     reference = {
         "apiVersion": "v1",
         "kind": "Endpoints",
@@ -63,13 +56,12 @@ def add_slice(cluster: Cluster, name: str, owner: str) -> None:
     )
 
 
-async def slices(cluster: Cluster) -> list[EndpointSlice]:
+async def slices(cluster: Services) -> list[EndpointSlice]:
     await asyncio.sleep(1)
-    page = await cluster.client.list_page(ENDPOINT_SLICES, "default")
-    return page.items
+    return cluster.slices()
 
 
-async def addresses(cluster: Cluster) -> list[str]:
+async def addresses(cluster: Services) -> list[str]:
     return [
         ip
         for each in await slices(cluster)
@@ -80,17 +72,18 @@ async def addresses(cluster: Cluster) -> list[str]:
 
 async def test_slices_follow_endpoints_and_go_with_them() -> None:
     """The role of upstream suffices."""
-    cluster = Cluster(rbac=True)
+    cluster = Services(rbac=True)
     config = make_config(
         controllers=("endpointslicemirroring",), use_service_account_credentials=True
     )
     async with cluster.confined_manager(config) as recording:
         add_hand_made(cluster, "10.0.0.1")
         seen = [await addresses(cluster)]
-        change = {"subsets": [subset_json("10.0.0.1", "10.0.0.2", "fd00::1")]}
-        await patch(cluster, ENDPOINTS, "db", change)
+        cluster.edit(
+            ENDPOINTS, "db", subsets=[subset_json("10.0.0.1", "10.0.0.2", "fd00::1")]
+        )
         seen.append(sorted(await addresses(cluster)))
-        await delete(cluster, ENDPOINTS, "db")
+        cluster.remove(ENDPOINTS, "db")
         seen.append(await addresses(cluster))
     assert seen == [["10.0.0.1"], ["10.0.0.1", "10.0.0.2", "fd00::1"], []]
     assert [(each.method, each.status) for each in recording.writes] == [
@@ -123,16 +116,16 @@ async def test_slices_follow_endpoints_and_go_with_them() -> None:
     },
 )
 async def test_some_endpoints_are_not_mirrored(
-    cluster: Cluster, resource: Resource[Any], change: JSON, back: JSON
+    cluster: Services, resource: Resource[Any], change: JSON, back: JSON
 ) -> None:
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         seen = [await addresses(cluster)]
-        await patch(cluster, resource, "db", change)
+        cluster.edit(resource, "db", **change)
         seen.append(await addresses(cluster))
-        await patch(cluster, resource, "db", back)
+        cluster.edit(resource, "db", **back)
         seen.append(await addresses(cluster))
-        await delete(cluster, SERVICES, "db")
+        cluster.remove(SERVICES, "db")
         seen.append(await addresses(cluster))
     assert seen == [["10.0.0.1"], [], ["10.0.0.1"], []]
 
@@ -144,13 +137,13 @@ async def test_some_endpoints_are_not_mirrored(
         "it is another service's": {SERVICE_NAME: "other"},
     },
 )
-async def test_a_relabelled_slice_is_replaced(cluster: Cluster, labels: JSON) -> None:
+async def test_a_relabelled_slice_is_replaced(cluster: Services, labels: JSON) -> None:
     """Upstream waits for ever for the slice that it has lost."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         (first,) = await slices(cluster)
         name = first.metadata.name
-        await patch(cluster, ENDPOINT_SLICES, name, {"metadata": {"labels": labels}})
+        cluster.edit(ENDPOINT_SLICES, name, metadata={"labels": labels})
         found = {each.metadata.name: each for each in await slices(cluster)}
     mine = [
         each
@@ -164,7 +157,7 @@ async def test_a_relabelled_slice_is_replaced(cluster: Cluster, labels: JSON) ->
     assert (name in found) == (MANAGED_BY in labels)
 
 
-async def test_hand_made_slices_are_not_changed(cluster: Cluster) -> None:
+async def test_hand_made_slices_are_not_changed(cluster: Services) -> None:
     cluster.add(
         "EndpointSlice",
         "mine",
@@ -176,13 +169,13 @@ async def test_hand_made_slices_are_not_changed(cluster: Cluster) -> None:
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         both = await addresses(cluster)
-        await delete(cluster, ENDPOINTS, "db")
+        cluster.remove(ENDPOINTS, "db")
         left = await addresses(cluster)
     assert (sorted(both), left) == (["10.0.0.1", "10.9.9.9"], ["10.9.9.9"])
 
 
 async def test_changes_of_slices_are_collected_for_the_batch_period(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     config = replace(
         CONFIG, controllers={MirroringOptions: MirroringOptions(batch_period=5.0)}
@@ -191,8 +184,11 @@ async def test_changes_of_slices_are_collected_for_the_batch_period(
         add_hand_made(cluster, "10.0.0.1")
         (first,) = await slices(cluster)
         for number in range(3):
-            labels = {"metadata": {"labels": {"mine": str(number)}}}
-            await patch(cluster, ENDPOINT_SLICES, first.metadata.name, labels)
+            cluster.edit(
+                ENDPOINT_SLICES,
+                first.metadata.name,
+                metadata={"labels": {"mine": str(number)}},
+            )
             await asyncio.sleep(1)
         early = len(recording.writes)
         await asyncio.sleep(5)
@@ -201,16 +197,16 @@ async def test_changes_of_slices_are_collected_for_the_batch_period(
     assert after.metadata.labels == first.metadata.labels
 
 
-async def test_slices_without_endpoints_go_at_the_start(cluster: Cluster) -> None:
+async def test_slices_without_endpoints_go_at_the_start(cluster: Services) -> None:
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         assert await addresses(cluster) == ["10.0.0.1"]
-    await delete(cluster, ENDPOINTS, "db")
+    cluster.remove(ENDPOINTS, "db")
     async with cluster.manager(CONFIG):
         assert await addresses(cluster) == []
 
 
-async def test_addresses_that_are_left_out_are_reported(cluster: Cluster) -> None:
+async def test_addresses_that_are_left_out_are_reported(cluster: Services) -> None:
     """They exceed the limit, or are invalid; the messages are upstream's."""
     config = replace(
         CONFIG,
@@ -219,98 +215,79 @@ async def test_addresses_that_are_left_out_are_reported(cluster: Cluster) -> Non
     async with cluster.manager(config):
         add_hand_made(cluster, "10.0.0.1", "10.0.0.2", "10.0.0.3")
         assert await addresses(cluster) == ["10.0.0.1", "10.0.0.2"]
-        page = await cluster.client.list_page(EVENTS, "default")
-    (event,) = page.items
-    assert (
-        event.involved_object.kind,
-        event.involved_object.name,
-        event.type,
-        event.reason,
-        event.message,
-        event.source.component,
-    ) == (
-        "Endpoints",
-        "db",
-        "Warning",
-        "TooManyAddressesToMirror",
-        (
-            "A max of 2 addresses can be mirrored to EndpointSlices per Endpoints "
-            "subset. 1 addresses were skipped"
-        ),
-        "endpoint-slice-mirroring-controller",
+    (event,) = cluster.all(EVENTS)
+    assert event["involvedObject"]["kind"] == "Endpoints"
+    assert "".join(cluster.told()) == (
+        "db Warning TooManyAddressesToMirror [endpoint-slice-mirroring-controller]: A "
+        "max of 2 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 "
+        "addresses were skipped"
     )
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-async def test_a_refused_write_is_tried_again(cluster: Cluster, method: str) -> None:
+async def test_a_refused_write_is_tried_again(cluster: Services, method: str) -> None:
     """After a second, as upstream does."""
     transport = Refusing(cluster, method, refusal(500, "InternalError", "no"))
     async with cluster.manager(CONFIG, transport=transport):
         add_hand_made(cluster, "10.0.0.1")
         await asyncio.sleep(2)
-        await patch(cluster, ENDPOINTS, "db", {"subsets": [subset_json("10.0.0.2")]})
+        cluster.edit(ENDPOINTS, "db", subsets=[subset_json("10.0.0.2")])
         await asyncio.sleep(2)
         assert await addresses(cluster) == ["10.0.0.2"]
-        await delete(cluster, ENDPOINTS, "db")
+        cluster.remove(ENDPOINTS, "db")
         await asyncio.sleep(2)
         assert await addresses(cluster) == []
 
 
 async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     cluster.add_namespace("shop")
     hold = {"finalizers": ["example.com/hold"]}
-    for kind in ("Service", "Endpoints"):
-        found = cluster.server.catalogue.of("v1", kind)
-        assert found is not None
-        spec = {"spec": {"ports": [{"port": 1}]}} if kind == "Service" else {}
-        obj = {"metadata": {"name": "db", **hold}, **spec}
-        cluster.server.objects.create(found, "shop", obj)
+    cluster.put(SERVICES, "db", "shop", metadata=hold, spec={"ports": [{"port": 1}]})
+    cluster.put(ENDPOINTS, "db", "shop", metadata=hold)
     async with cluster.manager(CONFIG) as recording:
-        await cluster.client.delete(NAMESPACES, "", "shop")
-        change = {"subsets": [subset_json("10.0.0.1")]}
-        await cluster.client.patch(ENDPOINTS, "shop", "db", change)
+        cluster.remove(NAMESPACES, "shop")
+        cluster.edit(ENDPOINTS, "db", "shop", subsets=[subset_json("10.0.0.1")])
         await asyncio.sleep(60)
     assert [(each.method, each.status) for each in recording.writes] == [("POST", 403)]
 
 
 @pytest.mark.parametrize("late", ["endpoints", "services"])
 async def test_slices_stay_while_a_cache_lags_behind_them(
-    cluster: Cluster, late: str
+    cluster: Services, late: str
 ) -> None:
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(CONFIG, transport=watches) as recording:
         watches.silence(late)
         add_hand_made(cluster, "10.0.0.1")
-        owner = await cluster.client.get(ENDPOINTS, "default", "db")
-        add_slice(cluster, "db-1", owner.metadata.uid)
+        owner = cluster.stored(ENDPOINTS, "db")["metadata"]["uid"]
+        add_slice(cluster, "db-1", owner)
         seen = [await addresses(cluster)]
         watches.speak(late)
         seen.append(await addresses(cluster))
-        await delete(cluster, ENDPOINTS, "db")
+        cluster.remove(ENDPOINTS, "db")
         seen.append(await addresses(cluster))
     assert seen == [["10.0.0.1"], ["10.0.0.1"], []]
     assert [each.method for each in recording.writes] == ["PUT", "DELETE"]
 
 
 async def test_a_slice_that_is_being_deleted_is_replaced_at_once(
-    cluster: Cluster,
+    cluster: Services,
 ) -> None:
     """A finalizer keeps the old slice; without it, no endpoint would be missing."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         (first,) = await slices(cluster)
         name = first.metadata.name
-        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
-        await patch(cluster, ENDPOINT_SLICES, name, hold)
-        await delete(cluster, ENDPOINT_SLICES, name)
+        cluster.edit(
+            ENDPOINT_SLICES, name, metadata={"finalizers": ["example.com/hold"]}
+        )
+        cluster.remove(ENDPOINT_SLICES, name)
         both = await slices(cluster)
-        change = {"subsets": [subset_json("10.0.0.2")]}
-        await patch(cluster, ENDPOINTS, "db", change)
+        cluster.edit(ENDPOINTS, "db", subsets=[subset_json("10.0.0.2")])
         found = {each.metadata.name: each for each in await slices(cluster)}
-        release = {"metadata": {"finalizers": None}}
-        await patch(cluster, ENDPOINT_SLICES, name, release)
+        cluster.edit(ENDPOINT_SLICES, name, metadata={"finalizers": None})
         left = await addresses(cluster)
     assert [each.endpoints for each in both] == [first.endpoints] * 2
     assert found[name].endpoints == first.endpoints

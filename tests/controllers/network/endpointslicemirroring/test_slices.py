@@ -111,18 +111,21 @@ def content(name: str, ips: str, ports: str = "sql", family: str = "IPv4") -> JS
 
 
 A, B = "10.0.0.1", "10.0.0.2"
-STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
+BOTH = (endpoint(A), endpoint(B, ready=False))
+STORED = slice_json("db-1", *BOTH)
+OF_FORMER: JSON = {"ownerReferences": [{**OWNER, "uid": "former"}]}
+FORMER = slice_json("db-1", *BOTH, metadata=OF_FORMER)
+YOUNGER = slice_json("db-0", endpoint(A), metadata={"creationTimestamp": "2026-02-01"})
+NEW, NEW_6 = content("", f"{A} {B}"), content("", "fd00::1", family="IPv6")
+SQL_3: JSON = {**SQL, "port": 5433}
+SQL_4: JSON = {**SQL, "port": 5434}
 
 
 @rows(
     "given slices expected",
     {
         "nothing": (endpoints(), (), {}),
-        "a new slice": (
-            endpoints(subset(A, B)),
-            (),
-            {"create": [content("", f"{A} {B}")]},
-        ),
+        "a new slice": (endpoints(subset(A, B)), (), {"create": [NEW]}),
         "equal": (endpoints(subset(A, B)), (STORED,), {}),
         "one becomes ready": (
             endpoints(subset(f"{A} {B}")),
@@ -139,12 +142,12 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
         "one slice for each family": (
             endpoints(subset(f"{A} fd00::1")),
             (),
-            {"create": [content("", A), content("", "fd00::1", family="IPv6")]},
+            {"create": [content("", A), NEW_6]},
         ),
         "a slice of another family is not used again": (
             endpoints(subset("fd00::1")),
             (STORED,),
-            {"create": [content("", "fd00::1", family="IPv6")], "delete": ["db-1"]},
+            {"create": [NEW_6], "delete": ["db-1"]},
         ),
         "one slice for each set of ports": (
             endpoints(subset(A), subset(B, "", WEB)),
@@ -154,7 +157,7 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
         "subsets with the same ports": (
             endpoints(subset(A), subset(B)),
             (),
-            {"create": [content("", f"{A} {B}")]},
+            {"create": [NEW]},
         ),
         "the order of ports": (
             endpoints(subset(A, "", WEB, SQL)),
@@ -163,30 +166,18 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
         ),
         "the oldest of several stays": (
             endpoints(subset(A, B)),
-            (
-                slice_json(
-                    "db-0", endpoint(A), metadata={"creationTimestamp": "2026-02-01"}
-                ),
-                STORED,
-            ),
+            (YOUNGER, STORED),
             {"delete": ["db-0"]},
         ),
         "addresses in odd forms": (
             endpoints(subset("010.0.0.1 ::ffff:10.0.0.2")),
             (),
-            {"create": [content("", f"{A} {B}")]},
+            {"create": [NEW]},
         ),
         "a slice of former Endpoints is garbage": (
             endpoints(subset(A, B)),
-            (
-                slice_json(
-                    "db-1",
-                    endpoint(A),
-                    endpoint(B, ready=False),
-                    metadata={"ownerReferences": [{**OWNER, "uid": "former"}]},
-                ),
-            ),
-            {"create": [content("", f"{A} {B}")], "delete": ["db-1"]},
+            (FORMER,),
+            {"create": [NEW], "delete": ["db-1"]},
         ),
         "no ports": (
             endpoints({"addresses": [{"ip": A}]}),
@@ -194,15 +185,13 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
             {"create": [content("", A, "")]},
         ),
         "two ports of one name: no slice may have both": (
-            endpoints(subset(A, "", SQL, WEB), subset(A, "", {**SQL, "port": 5433})),
+            endpoints(subset(A, "", SQL, WEB), subset(A, "", SQL_3)),
             (),
             {"create": [content("", A, "web sql"), content("", A)]},
         ),
         "three ports of one name": (
             endpoints(
-                subset(A, "", SQL),
-                subset(A, "", {**SQL, "port": 5433}, WEB),
-                subset(A, "", {**SQL, "port": 5434}),
+                subset(A, "", SQL), subset(A, "", SQL_3, WEB), subset(A, "", SQL_4)
             ),
             (),
             {"create": [content("", A, "web sql"), *[content("", A)] * 2]},

@@ -22,6 +22,8 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from tests.clusters import make_config
 from tests.controllers.hands import Hands
 
+pytestmark = pytest.mark.looptime
+
 CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
 
 
@@ -29,7 +31,6 @@ async def names(cluster: Hands) -> list[str]:
     return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
 
 
-@pytest.mark.looptime
 async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Hands) -> None:
     spec = {**CONTAINERS, "nodeName": "unknown"}
     cluster.add("Pod", "kept", spec=spec, status={"phase": "Running"})
@@ -46,7 +47,6 @@ async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Hands) -> 
         assert await names(cluster) == ["kept"]
 
 
-@pytest.mark.looptime
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     cluster: Hands,
 ) -> None:
@@ -83,7 +83,6 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     ]
 
 
-@pytest.mark.looptime
 async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
     cluster: Hands,
 ) -> None:
@@ -113,7 +112,6 @@ async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
     ]
 
 
-@pytest.mark.looptime
 async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Hands) -> None:
     cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
@@ -123,7 +121,6 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Hands) -> None:
         assert (await names(cluster), recording.writes) == (["early"], [])
 
 
-@pytest.mark.looptime
 async def test_ended_pods_above_the_threshold_are_deleted(cluster: Hands) -> None:
     for name in ("a", "b", "c"):
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
@@ -136,7 +133,6 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Hands) -> Non
         assert await names(cluster) == ["b", "c"]
 
 
-@pytest.mark.looptime
 async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
     cluster: Hands,
 ) -> None:

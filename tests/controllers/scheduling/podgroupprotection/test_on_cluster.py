@@ -14,10 +14,8 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodStatus,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.rest.client import PatchType
-from controller_manager.client.rest.errors import NotFound
-from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.scheduling.podgroupprotection.controller import (
     BY_GROUP,
     group_of,
@@ -26,8 +24,9 @@ from controller_manager.controllers.scheduling.podgroupprotection.controller imp
 from controller_manager.informers.store import Store
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Write, make_config
-from tests.controllers.hands import Hands
-from tests.meddler import Meddler
+from tests.controllers.hands import Before, Hands
+
+pytestmark = pytest.mark.looptime
 
 CONFIG: Final = make_config(
     controllers=("podgroup-protection-controller", "ttl"),
@@ -35,47 +34,38 @@ CONFIG: Final = make_config(
 )
 GROUPS_OF_PODS: Final = FeatureGates({"GenericWorkload": True})
 ENABLED: Final = replace(CONFIG, features=GROUPS_OF_PODS)
-API: Final = "scheduling.k8s.io/v1alpha2"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 
 
-def add_group(cluster: Hands, name: str = "g", **metadata: Any) -> None:
-    kind = cluster.server.catalogue.of(API, "PodGroup")
-    assert kind is not None
-    body = {
-        "metadata": {"name": name, **metadata},
-        "spec": {"schedulingPolicy": {"basic": {}}},
-    }
-    cluster.server.objects.create(kind, "default", body)
+class Groups(Hands):
+    """A cluster with groups of pods, whose gate is on."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(features=GROUPS_OF_PODS, **options)
+
+    def group(self, name: str = "g", **metadata: Any) -> None:
+        spec: JSON = {"schedulingPolicy": {"basic": {}}}
+        self.put(POD_GROUPS, name, metadata=metadata, spec=spec)
+
+    def pod(self, name: str, group: str = "g") -> None:
+        containers = [{"name": "c", "image": "i"}]
+        belongs = {"podGroupName": group}
+        self.put(
+            PODS, name, spec={"containers": containers, "schedulingGroup": belongs}
+        )
+
+    def end(self, name: str, phase: str) -> None:
+        self.edit(PODS, name, status={"phase": phase})
+
+    async def left(self, seconds: float = 1) -> list[str] | None:
+        """Return the finalizers of the group "g" after a time, `None` if it is gone."""
+        await asyncio.sleep(seconds)
+        return self.finalizers(POD_GROUPS).get("g")
 
 
-def add_pod(cluster: Hands, name: str, group: str = "g") -> None:
-    cluster.add(
-        "Pod",
-        name,
-        spec={
-            "containers": [{"name": "c", "image": "i"}],
-            "schedulingGroup": {"podGroupName": group},
-        },
-    )
-
-
-async def end(cluster: Hands, name: str, phase: str) -> None:
-    status = {"status": {"phase": phase}}
-    await cluster.client.patch(PODS, "default", name, status, PatchType.MERGE, "status")
-
-
-async def delete(cluster: Hands, name: str = "g") -> None:
-    cluster.remove(POD_GROUPS, name)
-    await asyncio.sleep(1)
-
-
-async def finalizers(cluster: Hands, name: str = "g") -> tuple[str, ...] | None:
-    try:
-        group = await cluster.client.get(POD_GROUPS, "default", name)
-    except NotFound:
-        return None
-    return group.metadata.finalizers or ()
+@pytest.fixture
+async def cluster() -> Groups:
+    return Groups()
 
 
 def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
@@ -86,120 +76,83 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
     ]
 
 
-@pytest.mark.looptime
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
-    cluster = Hands(rbac=True, features=GROUPS_OF_PODS)
-    add_group(cluster)
-    add_group(cluster, "kept")
+    cluster = Groups(rbac=True)
+    cluster.group()
+    cluster.group("kept")
     async with cluster.confined_manager(ENABLED) as recording:
         await asyncio.sleep(1)
-        await delete(cluster)
-        assert await finalizers(cluster) is None
-    assert await finalizers(cluster, "kept") == (PROTECTION,)
+        cluster.remove(POD_GROUPS, "g")
+        await asyncio.sleep(1)
+    assert cluster.finalizers(POD_GROUPS) == {"kept": [PROTECTION]}
     assert releases(recording.writes) == [("PUT", "g", 200)]
 
 
-@pytest.mark.looptime
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster)
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "gone"])
+async def test_a_group_goes_when_its_last_pod_has_ended(
+    cluster: Groups, phase: str
+) -> None:
+    cluster.group()
     for name in ("a", "b"):
-        add_pod(cluster, name)
-    add_pod(cluster, "other", "other")
+        cluster.pod(name)
+    cluster.pod("other", "other")
+
+    def end(name: str) -> None:
+        if phase == "gone":
+            cluster.remove(PODS, name)
+        else:
+            cluster.end(name, phase)
+
     async with cluster.manager(ENABLED):
-        await delete(cluster)
-        await end(cluster, "a", phase)
-        await asyncio.sleep(1)
-        assert await finalizers(cluster) == (PROTECTION,)
-        await end(cluster, "b", phase)
-        await asyncio.sleep(1)
-        assert await finalizers(cluster) is None
+        cluster.remove(POD_GROUPS, "g")
+        assert await cluster.left() == [PROTECTION]
+        end("a")
+        assert await cluster.left() == [PROTECTION]
+        end("b")
+        assert await cluster.left() is None
 
 
-@pytest.mark.looptime
-async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster)
-    add_pod(cluster, "a")
-    async with cluster.manager(ENABLED):
-        await delete(cluster)
-        assert await finalizers(cluster) == (PROTECTION,)
-        cluster.remove(PODS, "a", grace=30)
-        await asyncio.sleep(60)
-        assert await finalizers(cluster) is None
-
-
-@pytest.mark.looptime
-async def test_other_finalizers_stay() -> None:
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster, finalizers=["example.com/hold"])
+async def test_other_finalizers_stay(cluster: Groups) -> None:
+    cluster.group(finalizers=["example.com/hold"])
     async with cluster.manager(ENABLED) as recording:
-        await delete(cluster)
-        assert await finalizers(cluster) == ("example.com/hold",)
+        cluster.remove(POD_GROUPS, "g")
+        assert await cluster.left() == ["example.com/hold"]
     assert releases(recording.writes) == [("PUT", "g", 200)]
 
 
-@pytest.mark.looptime
-async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
+async def test_a_pod_that_no_cache_shows_yet_holds_its_group(cluster: Groups) -> None:
     """Upstream lets the group go."""
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster)
-    created = False
-
-    async def create_late(request: Request) -> Response | None:
-        nonlocal created
-        is_live = request.path.endswith("/namespaces/default/pods")
-        if request.method == "GET" and is_live and not created:
-            created = True
-            add_pod(cluster, "late")
-        return None
-
-    meddler = Meddler(cluster.transport, create_late)
-    async with cluster.manager(ENABLED, meddler) as recording:
-        await delete(cluster)
-        await asyncio.sleep(30)
-        assert created
-        assert await finalizers(cluster) == (PROTECTION,)
+    cluster.group()
+    late = Before(
+        cluster, "GET", "/namespaces/default/pods", lambda: cluster.pod("late")
+    )
+    async with cluster.manager(ENABLED, late) as recording:
+        cluster.remove(POD_GROUPS, "g")
+        assert await cluster.left(30) == [PROTECTION]
+        assert late.seen
         assert releases(recording.writes) == []
-        await end(cluster, "late", "Succeeded")
-        await asyncio.sleep(1)
-        assert await finalizers(cluster) is None
+        cluster.end("late", "Succeeded")
+        assert await cluster.left() is None
 
 
-@pytest.mark.looptime
-async def test_a_group_that_has_changed_is_synced_again() -> None:
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster)
-    changed = False
-
-    async def change(request: Request) -> Response | None:
-        nonlocal changed
-        if request.method == "PUT" and "podgroups" in request.path and not changed:
-            changed = True
-            labels = {"metadata": {"labels": {"l": "1"}}}
-            await cluster.client.patch(
-                POD_GROUPS, "default", "g", labels, PatchType.MERGE
-            )
-        return None
-
-    meddler = Meddler(cluster.transport, change)
-    async with cluster.manager(ENABLED, meddler) as recording:
-        await delete(cluster)
-        await asyncio.sleep(5)
-        assert await finalizers(cluster) is None
+async def test_a_group_that_has_changed_is_synced_again(cluster: Groups) -> None:
+    cluster.group()
+    labels = {"labels": {"l": "1"}}
+    change = Before(
+        cluster, "PUT", "/g", lambda: cluster.edit(POD_GROUPS, "g", metadata=labels)
+    )
+    async with cluster.manager(ENABLED, change) as recording:
+        cluster.remove(POD_GROUPS, "g")
+        assert await cluster.left(5) is None
     assert releases(recording.writes) == [("PUT", "g", 409), ("PUT", "g", 200)]
 
 
-@pytest.mark.looptime
-async def test_without_its_gate_it_does_not_run() -> None:
+async def test_without_its_gate_it_does_not_run(cluster: Groups) -> None:
     """The gate is off by default."""
-    cluster = Hands(features=GROUPS_OF_PODS)
-    add_group(cluster)
+    cluster.group()
     async with cluster.manager(CONFIG):
-        await delete(cluster)
-        await asyncio.sleep(60)
-    assert await finalizers(cluster) == (PROTECTION,)
+        cluster.remove(POD_GROUPS, "g")
+        assert await cluster.left(60) == [PROTECTION]
 
 
 def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
