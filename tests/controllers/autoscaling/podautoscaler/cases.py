@@ -128,6 +128,8 @@ from zero without a tolerance | 0->1 | object value 1 |
   | qps=1 bounds=0..6 gates=HPAScaleToZero was-at-zero not-at-zero
 a user has scaled it to zero | 0->0 | object value 15 |
   | qps=20 bounds=0..6 gates=HPAScaleToZero failed=ScalingDisabled
+scaled to zero before the gate was off | 0->0 | object value 15 |
+  | qps=20 bounds=1..6 was-at-zero failed=ScalingDisabled
 to zero | 3->0 | object value 15 | three
   | qps=0 bounds=0..6 at-once gates=HPAScaleToZero at-zero
 

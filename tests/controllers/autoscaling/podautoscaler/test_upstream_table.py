@@ -269,3 +269,17 @@ def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
     assert stable == row["replicas"]
     reason, _ = stabilization(current, desired, stable, by_rules=True)
     assert reason == (row["reason"] if stable != desired else "ReadyForNewScale")
+
+
+@pytest.mark.parametrize(
+    ("current", "desired", "stable", "words"),
+    [
+        (2, 3, 2, "lower than current one, applying the lowest"),
+        (3, 1, 3, "higher than current one, applying the highest"),
+    ],
+)
+def test_a_number_that_is_held_back_is_explained(
+    current: int, desired: int, stable: int, words: str
+) -> None:
+    _, message = stabilization(current, desired, stable, by_rules=True)
+    assert message == f"recent recommendations were {words} recent recommendation"
