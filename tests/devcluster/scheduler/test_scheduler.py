@@ -15,13 +15,11 @@ from tests.devcluster.kubelet.objects import (
     PODS,
     condition,
     create_pod,
-    events,
     send,
     status_of,
 )
 
 NODES = f"{CORE}/nodes"
-TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}
 
 
 async def node_of(cluster: Cluster, name: str) -> str:
@@ -52,85 +50,6 @@ def pinned(node: str) -> JSON:
 
 
 @pytest.mark.looptime
-async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
-    """The condition and an event say why; the event comes once."""
-    tolerations = [{"key": "other", "operator": "Exists"}, {"key": "a", "value": "b"}]
-    async with cluster.nodes(count=3):
-        await patch_node(cluster, "node-0", {"spec": {"unschedulable": True}})
-        await patch_node(cluster, "node-1", {"spec": {"taints": [TAINT]}})
-        await asyncio.sleep(0.1)
-        await create_pod(cluster, "waiting", nodeSelector={"disk": "ssd"})
-        await create_pod(cluster, "tolerant", tolerations=tolerations)
-        await asyncio.sleep(100)
-        assert await node_of(cluster, "waiting") == ""
-        assert await node_of(cluster, "tolerant") == "node-1"
-        message = unschedulable(
-            3,
-            "1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had "
-            "untolerated taint(s), 1 node(s) were unschedulable",
-        )
-        status = await status_of(cluster, "waiting")
-        assert condition(status, "PodScheduled") == ("False", "Unschedulable", message)
-        assert await events(cluster) == [f"waiting Warning FailedScheduling: {message}"]
-        labelled = {"metadata": {"labels": {"disk": "ssd"}}}
-        await patch_node(cluster, "node-2", labelled)
-        await asyncio.sleep(0.1)
-        assert await node_of(cluster, "waiting") == "node-2"
-        scheduled = condition(await status_of(cluster, "waiting"), "PodScheduled")
-        assert scheduled == ("True", "", "")
-
-
-@pytest.mark.looptime
-async def test_a_daemon_pod_goes_to_the_node_that_its_affinity_names(
-    cluster: Cluster,
-) -> None:
-    """Or waits until that node exists."""
-    async with cluster.nodes(count=3):
-        await create_pod(cluster, "a", affinity=pinned("node-2"))
-        await create_pod(cluster, "b", affinity=pinned("new"))
-        await asyncio.sleep(0.1)
-        assert await node_of(cluster, "a") == "node-2"
-        assert await node_of(cluster, "b") == ""
-        message = unschedulable(3, "3 node(s) didn't satisfy plugin(s) [NodeAffinity]")
-        assert await events(cluster) == [f"b Warning FailedScheduling: {message}"]
-        await send(cluster, "POST", NODES, {"metadata": {"name": "new"}})
-        await patch_node(cluster, "new", {"spec": {"taints": None}})
-        await asyncio.sleep(0.1)
-        assert await node_of(cluster, "b") == "new"
-
-
-@pytest.mark.looptime
-async def test_a_node_that_is_gone_gets_no_pods(cluster: Cluster) -> None:
-    """Without any node the event says so."""
-    async with cluster.nodes(count=2):
-        await send(cluster, "DELETE", f"{NODES}/node-0")
-        await asyncio.sleep(0.1)
-        for name in ("a", "b"):
-            await create_pod(cluster, name)
-        await asyncio.sleep(0.1)
-        assert await node_of(cluster, "a") == await node_of(cluster, "b") == "node-1"
-        await send(cluster, "DELETE", f"{NODES}/node-1")
-        await asyncio.sleep(0.1)
-        await create_pod(cluster, "c")
-        await asyncio.sleep(0.1)
-        message = "no nodes available to schedule pods"
-        assert await events(cluster) == [f"c Warning FailedScheduling: {message}"]
-
-
-@pytest.mark.looptime
-async def test_the_condition_of_a_waiting_pod_stays_true(cluster: Cluster) -> None:
-    """Within a minute, also when no node changes so that it fits."""
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "a", nodeSelector={"disk": "ssd"})
-        await asyncio.sleep(0.1)
-        await patch_node(cluster, "node-0", {"spec": {"unschedulable": True}})
-        await asyncio.sleep(61)
-        scheduled = condition(await status_of(cluster, "a"), "PodScheduled")
-        message = unschedulable(1, "1 node(s) were unschedulable")
-        assert scheduled == ("False", "Unschedulable", message)
-
-
-@pytest.mark.looptime
 async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
     """Until they exist, and until those that need no consumer are bound."""
     async with cluster.nodes(count=1):
@@ -146,16 +65,6 @@ async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
         unschedulable(1, 'persistentvolumeclaim "data" not found'),
         unschedulable(1, "pod has unbound immediate PersistentVolumeClaims"),
     ]
-
-
-@pytest.mark.looptime
-async def test_only_pods_of_the_default_scheduler_are_bound(cluster: Cluster) -> None:
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "other", schedulerName="mine")
-        await create_pod(cluster, "gated", schedulingGates=[{"name": "g"}])
-        await asyncio.sleep(1)
-        assert await node_of(cluster, "other") == await node_of(cluster, "gated") == ""
-        assert await events(cluster) == []
 
 
 @pytest.fixture
