@@ -1,5 +1,6 @@
 """Mirror config maps with a label into another cluster.
 
+    controller-manager devcluster --write-kubeconfig edge.kubeconfig &
     python examples/e6_two_clusters.py --kubeconfig-edge=edge.kubeconfig
     kubectl label configmap settings example.com/mirror=true
 

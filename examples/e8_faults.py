@@ -1,6 +1,6 @@
 """Tests with faults, which find a bug that was planted.
 
-    pytest -o asyncio_mode=auto examples/e8_faults.py
+    pytest examples/e8_faults.py
 
 Each namespace with a label gets a ticket, a config map, and an annotation that names
 it. An answer of the API server may be lost although it has created the ticket; the
