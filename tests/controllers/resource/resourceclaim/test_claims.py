@@ -5,15 +5,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import (
-    ExtendedResourceClaimStatus,
-    Pod,
-    PodMeta,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-    PodSpec,
-    PodStatus,
-)
+from controller_manager.api.core.v1 import Pod, PodResourceClaim
 from controller_manager.api.dynamicresources.v1 import (
     DELETE_PROTECTION,
     Allocation,
@@ -52,19 +44,11 @@ from controller_manager.controllers.resource.resourceclaim.reservations import (
 )
 
 DELETED: Final = "2026-01-01T00:00:00Z"
-P: Final = ClaimConsumer(resource="pods", name="p", uid="1")
-Q: Final = ClaimConsumer(resource="pods", name="q", uid="2")
-GROUP: Final = ClaimConsumer(
-    api_group="scheduling.k8s.io", resource="podgroups", name="g", uid="3"
-)
 P_JSON: Final = {"resource": "pods", "name": "p", "uid": "1"}
 Q_JSON: Final = {"resource": "pods", "name": "q", "uid": "2"}
-GROUP_JSON: Final = {
-    "apiGroup": "scheduling.k8s.io",
-    "resource": "podgroups",
-    "name": "g",
-    "uid": "3",
-}
+GROUPS: Final = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}
+GROUP_JSON: Final = {**GROUPS, "name": "g", "uid": "3"}
+P, Q, GROUP = msgspec.convert((P_JSON, Q_JSON, GROUP_JSON), list[ClaimConsumer])
 
 
 def claim(
@@ -154,24 +138,29 @@ TEMPLATE: Final = msgspec.json.decode(
     type=ResourceClaimTemplate,
 )
 BARE: Final = msgspec.json.decode(b'{"spec": {}}', type=ResourceClaimTemplate)
-ENTRY: Final = PodResourceClaim(name="gpu", resource_claim_template_name="t")
-DIRECT: Final = PodResourceClaim(name="nic", resource_claim_name="n")
+GPU: Final = {"name": "gpu", "resourceClaimTemplateName": "t"}
+NIC: Final = {"name": "nic", "resourceClaimName": "n"}
+ENTRY, DIRECT = msgspec.convert((GPU, NIC), list[PodResourceClaim])
 
 
 def pod(
-    *entries: PodResourceClaim, node: str = "", phase: str = "", **parts: Any
+    *entries: JSON, node: str = "", phase: str = "", deleted: Any = None, **status: Any
 ) -> Pod:
-    statuses = parts.pop("statuses", None)
-    extended = parts.pop("extended", None)
-    return Pod(
-        metadata=PodMeta(name="p", namespace="ns", uid="1", **parts),
-        spec=PodSpec(resource_claims=entries or None, node_name=node),
-        status=PodStatus(
-            phase=phase,
-            resource_claim_statuses=statuses,
-            extended_resource_claim_status=extended,
-        ),
-    )
+    metadata = {"name": "p", "namespace": "ns", "uid": "1"}
+    body = {
+        "metadata": {**metadata, "deletionTimestamp": deleted},
+        "spec": {"resourceClaims": entries or None, "nodeName": node},
+        "status": {"phase": phase, **status},
+    }
+    return msgspec.convert(body, Pod)
+
+
+def named(**claims: str | None) -> JSON:
+    """Return the part of a pod's status that names claims."""
+    found = [
+        {"name": each, "resourceClaimName": claim} for each, claim in claims.items()
+    ]
+    return {"resourceClaimStatuses": found}
 
 
 def group(*names: str) -> PodGroup:
@@ -186,17 +175,12 @@ def group(*names: str) -> PodGroup:
 
 
 def owner(api_version: str, kind: str, name: str, uid: str) -> JSON:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-    }
+    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+    return {**reference, "controller": True}
 
 
 def test_a_claim_has_the_content_of_its_template() -> None:
-    made = msgspec.json.decode(claim_body(of_pod(pod(ENTRY)), ENTRY, TEMPLATE))
+    made = msgspec.json.decode(claim_body(of_pod(pod(GPU)), ENTRY, TEMPLATE))
     assert made == {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -222,15 +206,8 @@ def test_a_claim_of_a_group_belongs_to_the_group() -> None:
 
 def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
     """The claims may be known, new, or not needed."""
-    entries = [
-        PodResourceClaim(name=each, resource_claim_template_name="t")
-        for each in ("a", "b", "c", "d")
-    ]
-    statuses = (
-        PodResourceClaimStatus(name="c"),
-        PodResourceClaimStatus(name="b", resource_claim_name="old"),
-    )
-    consumer = of_pod(pod(*entries, DIRECT, statuses=statuses))
+    entries = [{**GPU, "name": each} for each in ("a", "b", "c", "d")]
+    consumer = of_pod(pod(*entries, NIC, **named(c=None, b="old")))
     assert statuses_of(consumer, {"a": "new"}) == [
         {"name": "a", "resourceClaimName": "new"},
         {"name": "b", "resourceClaimName": "old"},
@@ -238,53 +215,37 @@ def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
     ]
 
 
+EXTENDED: Final = {"resourceClaimName": "e"}
+
+
 @pytest.mark.parametrize(
     ("user", "is_user", "names", "done"),
     [
         (pod(), False, [], False),
-        (pod(DIRECT), True, ["n"], False),
-        (pod(ENTRY), True, [], False),
-        (
-            pod(
-                ENTRY,
-                statuses=(PodResourceClaimStatus(name="gpu", resource_claim_name="x"),),
-            ),
-            True,
-            ["x"],
-            False,
-        ),
-        (pod(ENTRY, statuses=(PodResourceClaimStatus(name="gpu"),)), True, [], False),
-        (
-            pod(extended=ExtendedResourceClaimStatus(resource_claim_name="e")),
-            True,
-            ["e"],
-            False,
-        ),
-        (pod(DIRECT, phase="Running", node="n"), True, ["n"], False),
-        (pod(DIRECT, phase="Failed", node="n"), True, ["n"], True),
-        (pod(DIRECT, deletion_timestamp=DELETED), True, ["n"], True),
-        (pod(DIRECT, deletion_timestamp=DELETED, node="n"), True, ["n"], False),
+        (pod(NIC), True, ["n"], False),
+        (pod(GPU), True, [], False),
+        (pod(GPU, **named(gpu="x")), True, ["x"], False),
+        (pod(GPU, **named(gpu=None)), True, [], False),
+        (pod(extendedResourceClaimStatus=EXTENDED), True, ["e"], False),
+        (pod(NIC, phase="Running", node="n"), True, ["n"], False),
+        (pod(NIC, phase="Failed", node="n"), True, ["n"], True),
+        (pod(NIC, deleted=DELETED), True, ["n"], True),
+        (pod(NIC, deleted=DELETED, node="n"), True, ["n"], False),
     ],
 )
 def test_a_pod_uses_its_claims_until_it_is_done(
     user: Pod, names: list[str], *, is_user: bool, done: bool
 ) -> None:
-    assert (uses_claims(user), list(claim_names(user)), is_done(user)) == (
-        is_user,
-        names,
-        done,
-    )
+    found = uses_claims(user), list(claim_names(user)), is_done(user)
+    assert found == (is_user, names, done)
 
 
 def test_a_group_shares_the_entries_that_are_equal() -> None:
     shared = of_group(group("gpu"))
     assert (shared.reference, dict(shared.status_names)) == (GROUP, {"gpu": "x"})
     other = PodResourceClaim(name="gpu", resource_claim_template_name="other")
-    assert [shares(shared, each) for each in (ENTRY, other, DIRECT)] == [
-        True,
-        False,
-        False,
-    ]
+    assert shares(shared, ENTRY) is True
+    assert shares(shared, other) is shares(shared, DIRECT) is False
     assert shares(None, ENTRY) is False
 
 
