@@ -40,6 +40,8 @@ _REST: Final = 8.0
 """Seconds after the last work; kopf keeps a task of each object for five."""
 
 _WINDOW: Final = 10.0
+_SERVED: Final = 3.0
+"""Seconds within which an API server serves a definition that it has accepted."""
 
 
 def color_of(config_map: JSON) -> str:
@@ -294,10 +296,7 @@ async def define(driver: Driver) -> None:
     (definition,) = CONTROLLER.definitions
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     await driver.call("POST", path, definition.manifest(), missing=True)
-    served = False
-    while not served:
-        served = "items" in await driver.call("GET", WIDGETS, missing=True)
-        await asyncio.sleep(0.1)
+    await asyncio.sleep(_SERVED)
 
 
 async def measure(

@@ -52,7 +52,7 @@ def wanted(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 @kopf.on.create(*KIND)
-@kopf.on.update(*KIND, field="spec")
+@kopf.on.update(*KIND)
 @kopf.on.resume(*KIND)
 async def keep(
     body: kopf.Body,
