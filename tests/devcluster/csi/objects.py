@@ -14,7 +14,6 @@ MOUNTED: Final = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
 CSI: Final[JSON] = {"csi": {"driver": "devcluster", "volumeHandle": "v"}}
 UNIQUE_NAME: Final = "kubernetes.io/csi/devcluster^v"
 
-_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 _COMPLETED: Final = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
@@ -55,13 +54,6 @@ async def set_phase(cluster: Cluster, name: str, phase: str) -> JSON:
     return volume
 
 
-async def ask(cluster: Cluster, name: str = "data") -> None:
-    """Ask the driver for the volume of a claim, as the binder does."""
-    metadata = {"annotations": {_PROVISIONER: "devcluster"}}
-    await send(cluster, "PATCH", f"{CLAIMS}/{name}", {"metadata": metadata})
-    await asyncio.sleep(0.1)
-
-
 async def bind(cluster: Cluster, volume: str = "v", name: str = "data") -> None:
     """Bind a claim to a volume, as the binder does."""
     claim = await claim_of(cluster, name)
@@ -75,19 +67,6 @@ async def bind(cluster: Cluster, volume: str = "v", name: str = "data") -> None:
     status = {"phase": "Bound", "capacity": written["spec"]["capacity"]}
     await send(cluster, "PATCH", f"{CLAIMS}/{name}/status", {"status": status})
     await asyncio.sleep(0.1)
-
-
-async def attach(cluster: Cluster, volume: str = "v", node: str = "node-0") -> JSON:
-    """Ask for the attachment of a volume to a node, as a controller does."""
-    spec = {
-        "attacher": "devcluster",
-        "nodeName": node,
-        "source": {"persistentVolumeName": volume},
-    }
-    body = {"metadata": {"name": f"csi-{volume}"}, "spec": spec}
-    await send(cluster, "POST", ATTACHMENTS, body)
-    await asyncio.sleep(0.1)
-    return await send(cluster, "GET", f"{ATTACHMENTS}/csi-{volume}")
 
 
 async def list_attached(cluster: Cluster, *names: str, node: str = "node-0") -> None:

@@ -25,17 +25,11 @@ from tests.devcluster.kubelet.objects import (
     send,
     status_of,
 )
-from tests.devcluster.rows import parsed, rows
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
 SELECTED = "volume.kubernetes.io/selected-node"
-EPHEMERAL = parsed("""
-    - name: v
-      ephemeral:
-        volumeClaimTemplate:
-          spec:
-            {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}""")
 OF_NODE_1 = parsed("""
     required:
       nodeSelectorTerms:
@@ -148,20 +142,6 @@ async def test_a_claim_without_provisioner_needs_a_volume(cluster: Cluster) -> N
         assert "claimRef" in (await volume_of(cluster))["spec"]
 
 
-@rows("volumes", "given", "expected")
-async def test_a_claim_keeps_its_pod_from_all_nodes(
-    cluster: Cluster, volumes: list[JSON], given: JSON | None, expected: str
-) -> None:
-    name = "p-v" if volumes == EPHEMERAL else "data"
-    async with cluster.nodes(count=1):
-        if given is not None:
-            await create_claim(cluster, name, **given)
-        await create_pod(cluster, "p", volumes=volumes)
-        assert await reason(cluster) == expected
-        message = unschedulable(1, expected)
-        assert await events(cluster) == [f"p Warning FailedScheduling: {message}"]
-
-
 async def test_a_claim_for_one_pod_keeps_others_from_all_nodes(
     cluster: Cluster,
 ) -> None:
@@ -209,33 +189,6 @@ async def test_a_lost_or_deleted_claim_keeps_its_pod_from_all_nodes(
         await send(cluster, "PATCH", f"{CLAIMS}/data/status", bound)
         await send(cluster, "DELETE", f"{CLAIMS}/data")
         assert await reason(cluster) == 'persistentvolumeclaim "data" is being deleted'
-
-
-@pytest.mark.parametrize(
-    ("change", "wait", "failure"),
-    [
-        (
-            {"metadata": {"annotations": {SELECTED: None}}},
-            0,
-            'provisioning failed for PVC "data"',
-        ),
-        ({"metadata": {"labels": {"a": "b"}}}, 661, "context deadline exceeded"),
-    ],
-)
-async def test_a_pod_whose_claim_gets_no_volume_is_scheduled_anew(
-    cluster: Cluster, change: JSON, wait: float, failure: str
-) -> None:
-    async with cluster.nodes(count=1):
-        await create_claim(cluster)
-        await create_pod(cluster, "p", volumes=MOUNTED)
-        await asyncio.sleep(0.1)
-        await send(cluster, "PATCH", f"{CLAIMS}/data", change)
-        await asyncio.sleep(wait + 0.1)
-        message = f'running PreBind plugin "VolumeBinding": binding volumes: {failure}'
-        assert await events(cluster) == [f"p Warning FailedScheduling: {message}"]
-        annotations = (await claim_of(cluster))["metadata"]["annotations"]
-        assert annotations == {SELECTED: "node-0"}
-        assert await node_of(cluster) == ""
 
 
 async def test_a_pod_whose_reserved_volume_is_taken_away_is_scheduled_anew(

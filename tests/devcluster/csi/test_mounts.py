@@ -200,25 +200,3 @@ async def _annotate(cluster: Cluster, node: str, value: str | None) -> None:
     change = {"metadata": {"annotations": {"devcluster/stopped": value}}}
     await send(cluster, "PATCH", f"{CORE}/nodes/{node}", change)
     await asyncio.sleep(0.1)
-
-
-async def test_nodes_have_the_driver(cluster: Cluster) -> None:
-    async with cluster.nodes(count=1):
-        node = await send(cluster, "GET", f"{CORE}/nodes/node-0")
-        registered = await send(cluster, "GET", f"{STORAGE}/csinodes/node-0")
-        await send(cluster, "DELETE", f"{STORAGE}/csinodes/node-0")
-        await send(cluster, "DELETE", f"{CORE}/nodes/node-0")
-        await send(cluster, "POST", f"{CORE}/nodes", {"metadata": {"name": "node-0"}})
-        await asyncio.sleep(15)
-        again = await send(cluster, "GET", f"{CORE}/nodes/node-0")
-        assert await send(cluster, "GET", f"{STORAGE}/csinodes/node-0")
-    annotations = {
-        "csi.volume.kubernetes.io/nodeid": '{"devcluster":"node-0"}',
-        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
-    }
-    assert node["metadata"]["annotations"] == annotations
-    assert again["metadata"]["annotations"] == annotations
-    driver = {"name": "devcluster", "nodeID": "node-0", "topologyKeys": None}
-    assert registered["spec"] == {"drivers": [driver]}
-    (owner,) = registered["metadata"]["ownerReferences"]
-    assert owner["uid"] == node["metadata"]["uid"]
