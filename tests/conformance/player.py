@@ -35,7 +35,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "wait": _OBJECT | {"until", "condition", "timeout"},
     "pods": SELECTORS | {"n", "timeout"},
     "many": frozenset(("from", "to", "steps")),
-    "ready": SELECTORS | {"ago", "ip", "first"},
+    "ready": SELECTORS | {"ago", "ip"},
     "finish": SELECTORS | {"phase", "exitCode", "reason", "conditions", "ago"},
     "bind": SELECTORS | {"node"},
     "evict": SELECTORS,

@@ -57,10 +57,10 @@ class Pods:
     async def ready(self, step: JSON) -> None:
         """Let the pods be ready, since `ago` seconds.
 
-        `N` in their `ip` stands for 1, 2 … or, with `first`, another first number.
+        `N` in their `ip` stands for 1, 2 …
         """
         pods = await self.expected(step)
-        for number, pod in enumerate(pods, step.get("first", 1)):
+        for number, pod in enumerate(pods, 1):
             ip = step.get("ip", "").replace("N", str(number))
             await self._make_ready(pod, step.get("ago", 0), ip)
 

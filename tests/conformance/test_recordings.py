@@ -1,16 +1,12 @@
 """The recordings are in one directory, each in a family."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from controller_manager.registry import registry
-from tests.clusters import Cluster
 from tests.conformance.deliberate import AMENDMENTS
-from tests.conformance.managers import SwitchedManager
 from tests.conformance.paths import path_of
-from tests.conformance.player import Player
 from tests.conformance.recordings import (
     ALL_RECORDINGS,
     DIRECTORY,
@@ -18,7 +14,6 @@ from tests.conformance.recordings import (
     RECORDINGS,
     find_recordings,
 )
-from tests.conformance.whole import WholeForm
 
 
 def test_every_recording_is_found() -> None:
@@ -103,21 +98,3 @@ def test_the_nodes_of_a_recording_of_volumes_renew_their_leases() -> None:
     beats = [each["heartbeat"] for each in steps if "heartbeat" in each]
     first, second = (f"vol-multi-attach-n{number}" for number in (1, 2))
     assert beats == [[first], [first, second]]
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("step", "complaint"),
-    [
-        ({"copy": {}}, "does not know the step copy"),
-        ({"poddelete": {"in": "node"}}, "does not know in of the step poddelete"),
-    ],
-)
-async def test_a_step_that_the_player_does_not_know_is_named(
-    cluster: Cluster, step: dict[str, Any], complaint: str
-) -> None:
-    """It is not skipped."""
-    manager = SwitchedManager(cluster.manager)
-    player = Player(cluster.transport, "n", cluster.clock, WholeForm(), manager)
-    with pytest.raises(ValueError, match=f"^the player {complaint}$"):
-        await player.play([step])

@@ -51,107 +51,6 @@ def test_a_write_concerns_a_scenario_in_another_namespace(
     assert concerns(sent, "n", others) == is_concerned
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        (
-            write(
-                "POST", CLAIMS, {"kind": "X", "metadata": {"generateName": "a-"}}, 201
-            ),
-            {
-                "verb": "create",
-                "resource": "persistentvolumeclaims",
-                "code": 201,
-                "body": {"metadata": {"generateName": "a-"}},
-            },
-        ),
-        (
-            write("POST", CLAIMS, {"metadata": {"name": "a", "uid": "u"}}, 409),
-            {
-                "verb": "create",
-                "resource": "persistentvolumeclaims",
-                "code": 409,
-                "name": "a",
-                "body": {"metadata": {"name": "a"}},
-            },
-        ),
-        (
-            write(
-                "PUT",
-                f"{SETS}/web/status",
-                {
-                    "metadata": {"name": "web", "generation": 2},
-                    "status": {"observedGeneration": 2, "replicas": 1},
-                },
-            ),
-            {
-                "verb": "update",
-                "resource": "statefulsets/status",
-                "code": 200,
-                "name": "web",
-                "status": {"observedGeneration": "CURRENT", "replicas": 1},
-            },
-        ),
-        (
-            write(
-                "PATCH", f"{PODS}/a", {"metadata": {"uid": "u", "labels": {"a": ""}}}
-            ),
-            {
-                "verb": "patch",
-                "resource": "pods",
-                "code": 200,
-                "name": "a",
-                "patch": {"metadata": {"labels": {"a": ""}}},
-            },
-        ),
-        (
-            write(
-                "DELETE",
-                f"{PODS}/a",
-                {"preconditions": {"uid": "u"}, "propagationPolicy": "Background"},
-            ),
-            {
-                "verb": "delete",
-                "resource": "pods",
-                "code": 200,
-                "name": "a",
-                "body": {"propagationPolicy": "Background"},
-            },
-        ),
-        (
-            write("DELETE", f"{PODS}/a"),
-            {"verb": "delete", "resource": "pods", "code": 200, "name": "a"},
-        ),
-        (
-            write("DELETE", f"{PODS}?labelSelector=a"),
-            {"verb": "deletecollection", "resource": "pods", "code": 200},
-        ),
-        (
-            write("PUT", "/api/v1/namespaces/n/status", {"status": {"phase": "A"}}),
-            {
-                "verb": "update",
-                "resource": "namespaces/status",
-                "code": 200,
-                "name": "n",
-                "status": {"phase": "A"},
-            },
-        ),
-        (
-            write("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": None}}),
-            {
-                "verb": "patch",
-                "resource": "nodes",
-                "code": 200,
-                "name": "n1",
-                "patch": {"spec": {"taints": None}},
-            },
-        ),
-    ],
-)
-def test_a_write_has_the_form_of_the_recordings(sent: Write, expected: JSON) -> None:
-    assert normalised([sent], Aliases()) == [expected]
-
-
 def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
     """It may patch what upstream updates; new and deleted objects must be the same."""
     recorded = normalised(
@@ -177,21 +76,6 @@ def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
         '["create", "persistentvolumeclaims", {"metadata": {"name": "b"}}]',
         '["delete", "pods", {"gracePeriodSeconds": 0}]',
     ]
-
-
-def test_a_new_pod_has_the_defaults_of_the_server() -> None:
-    given = {"restartPolicy": "Never", "containers": []}
-    sent = write("POST", PODS, {"metadata": {"name": "a"}, "spec": given})
-    (entry,) = normalised([sent], Aliases())
-    assert entry["body"]["spec"] == {
-        "containers": [],
-        "dnsPolicy": "ClusterFirst",
-        "enableServiceLinks": True,
-        "restartPolicy": "Never",
-        "schedulerName": "default-scheduler",
-        "securityContext": {},
-        "terminationGracePeriodSeconds": 30,
-    }
 
 
 @pytest.mark.parametrize(
