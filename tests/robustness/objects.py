@@ -9,10 +9,6 @@ from tests.robustness.cluster import FaultyCluster
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def replica_sets(namespace: str) -> str:
-    return f"/apis/apps/v1/namespaces/{namespace}/replicasets"
-
-
 def deployments(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}/deployments"
 
