@@ -19,7 +19,6 @@ LACKS = {
     "kubernetes_asyncio": [],
     "lightkube": ["version"],
     "kr8s": ["apply", "expired_watch", "pages", "replace", "strategic_patch"],
-    "pykube": ["apply", "json_patch", "pages", "replace", "strategic_patch"],
 }
 """The scenarios for which a client library has no way."""
 
