@@ -7,9 +7,7 @@ import pytest
 from controller_manager.devcluster.kubelet.kubelet import Kubelet
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import (
-    create_pod,
-)
+from tests.devcluster.kubelet.objects import create_pod
 
 
 @pytest.mark.looptime

@@ -9,10 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.discovery.resources import ServedResource, discover
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
-from tests.controllers.custom_resources import (
-    DEFINITIONS,
-    definition,
-)
+from tests.controllers.custom_resources import DEFINITIONS, definition
 
 pytestmark = pytest.mark.looptime
 
