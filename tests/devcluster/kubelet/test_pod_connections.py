@@ -14,7 +14,6 @@ from controller_manager.devcluster.registry import find_kinds, find_storages
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call
-from tests.devcluster.rows import rows
 
 NOTHING_RUNS = "the development cluster runs no containers"
 GUIDE = "/devcluster/guide"
@@ -76,30 +75,6 @@ async def test_nothing_connects_to_a_container(
         await asyncio.sleep(0.1)
         found = await refusals(cluster, methods, path)
     assert found == [(501, message)] * len(methods)
-
-
-@pytest.mark.looptime
-@rows("path", "methods", "refusal")
-async def test_a_wrong_request_gets_the_answer_of_a_real_server(
-    cluster: Cluster, path: str, methods: list[str], refusal: list[Any]
-) -> None:
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "p")
-        await asyncio.sleep(0.1)
-        found = await refusals(cluster, methods, path)
-    assert found == [tuple(refusal)] * len(methods)
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize"])
-async def test_a_pod_can_be_read_by_its_subresources(
-    cluster: Cluster, subresource: str
-) -> None:
-    """Kubectl does so before it changes one."""
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "p")
-        pod = await send(cluster, "GET", f"{PODS}/p")
-        assert await send(cluster, "GET", f"{PODS}/p/{subresource}") == pod
 
 
 @pytest.mark.looptime
