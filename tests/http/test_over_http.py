@@ -12,10 +12,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import msgspec
 import pytest
@@ -54,18 +55,45 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.serving.certificates import self_signed
+from controller_manager.serving.certificates import Pair, self_signed
 from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
 from tests.ports import free_port
 
-Test = Callable[[], Coroutine[Any, Any, None]]
+P = ParamSpec("P")
 
 
-def on_uvloop(test: Test) -> None:
+def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a test on the event loop of production."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(test())
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
+
+
+@asynccontextmanager
+async def served(
+    memory: Cluster, pair: Pair | None = None, port: int = 0
+) -> AsyncGenerator[HTTPServer, None]:
+    face = HTTPServer(memory.server, port, pair.ssl_context() if pair else None)
+    await face.start()
+    try:
+        yield face
+    finally:
+        await face.close()
+
+
+@asynccontextmanager
+async def connected(url: str, **more: Any) -> AsyncGenerator[HTTPTransport, None]:
+    credentials = Credentials(url, clock=SystemClock(), **more)
+    transport = HTTPTransport(credentials, "test")
+    try:
+        yield transport
+    finally:
+        await transport.close()
 
 
 async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
@@ -74,160 +102,145 @@ async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_rollout_goes_all_the_way_over_https() -> None:
-    async def test() -> None:
-        clock = SystemClock()
-        options = ClusterOptions(pod_start_delay=0.05, grace_scale=0)
-        async with DevCluster(options, clock) as cluster:
-            transport = HTTPTransport(cluster.credentials(), "test")
-            client = Client(transport, clock)
-            async with run_manager(
-                Connections(transport), clock, random.Random(1), make_config()
-            ):
-                body = msgspec.json.encode(deployment_json(replicas=5))
-                await client.create_json(DEPLOYMENTS, "default", body)
+@on_uvloop
+async def test_a_rollout_goes_all_the_way_over_https() -> None:
+    clock = SystemClock()
+    options = ClusterOptions(pod_start_delay=0.05, grace_scale=0)
+    async with DevCluster(options, clock) as cluster:
+        transport = HTTPTransport(cluster.credentials(), "test")
+        client = Client(transport, clock)
+        async with run_manager(
+            Connections(transport), clock, random.Random(1), make_config()
+        ):
+            body = msgspec.json.encode(deployment_json(replicas=5))
+            await client.create_json(DEPLOYMENTS, "default", body)
 
-                async def complete() -> bool:
-                    web = await client.get(DEPLOYMENTS, "default", "web")
-                    return web.status.available_replicas == 5
+            async def complete() -> bool:
+                web = await client.get(DEPLOYMENTS, "default", "web")
+                return web.status.available_replicas == 5
 
-                await until(complete)
-                patch = {"spec": {"replicas": 1}}
-                await client.patch(DEPLOYMENTS, "default", "web", patch)
+            await until(complete)
+            patch = {"spec": {"replicas": 1}}
+            await client.patch(DEPLOYMENTS, "default", "web", patch)
 
-                async def shrunk() -> bool:
-                    return len((await client.list_page(PODS)).items) == 1
+            async def shrunk() -> bool:
+                return len((await client.list_page(PODS)).items) == 1
 
-                await until(shrunk)
-            await transport.close()
-
-    on_uvloop(test)
+            await until(shrunk)
+        await transport.close()
 
 
-def test_errors_come_through_http() -> None:
-    async def test() -> None:
-        clock = SystemClock()
-        async with DevCluster(ClusterOptions(nodes=0), clock) as cluster:
-            transport = HTTPTransport(cluster.credentials(), "test")
-            with pytest.raises(NotFound):
-                await Client(transport, clock).get(PODS, "default", "absent")
-            stranger = Credentials(
-                cluster.url, clock=clock, tls=TLSMaterial(verify=False), token="wrong"
-            )
-            other = HTTPTransport(stranger, "test")
+@on_uvloop
+async def test_errors_come_through_http() -> None:
+    clock = SystemClock()
+    untrusted = TLSMaterial(verify=False)
+    async with DevCluster(ClusterOptions(nodes=0), clock) as cluster:
+        url = cluster.url
+        transport = HTTPTransport(cluster.credentials(), "test")
+        with pytest.raises(NotFound):
+            await Client(transport, clock).get(PODS, "default", "absent")
+        await transport.close()
+        async with connected(url, tls=untrusted, token="wrong") as other:
             with pytest.raises(Unauthorized):
                 await Client(other, clock).get(PODS, "default", "absent")
-            untrusting = HTTPTransport(Credentials(cluster.url, clock=clock), "test")
+        async with connected(url) as untrusting:
             with pytest.raises(TransportError, match="certificate is not trusted"):
                 await untrusting.request(Request("GET", "/healthz"))
-            for each in (transport, other, untrusting):
-                await each.close()
-            url = cluster.url
-        gone = HTTPTransport(Credentials(url, clock=clock), "test")
+    async with connected(url) as gone:
         with pytest.raises(TransportError, match="cannot connect"):
             await gone.request(Request("GET", "/healthz"))
-        await gone.close()
-
-    on_uvloop(test)
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
     async def test(port: int) -> None:
-        credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
-        transport = HTTPTransport(credentials, "test")
-        request = Request("GET", "/healthz", timeout=0.1)
-        with pytest.raises(RequestTimeout, match=r"no answer within 0\.1 s"):
-            await transport.request(request)
-        with pytest.raises(RequestTimeout):
-            await transport.stream(request)
-        await transport.close()
+        async with connected(f"http://127.0.0.1:{port}") as transport:
+            request = Request("GET", "/healthz", timeout=0.1)
+            with pytest.raises(RequestTimeout, match=r"no answer within 0\.1 s"):
+                await transport.request(request)
+            with pytest.raises(RequestTimeout):
+                await transport.stream(request)
 
     # The kernel accepts the connection; no program ever reads from it.
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = int(mute.getsockname()[1])
-        on_uvloop(lambda: test(port))
+        on_uvloop(test)(port)
 
 
 @pytest.mark.slow
-def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send() -> (
+@on_uvloop
+async def test_a_server_that_hangs_gets_no_more_requests_than_a_client_may_send() -> (
     None
 ):
     """Another client still sends its own requests."""
+    connections = 0
 
-    async def test() -> None:
-        connections = 0
+    async def hang(reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.read()
+        to.close()
 
-        async def hang(reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-            nonlocal connections
-            connections += 1
-            await reader.read()
-            to.close()
-
-        server = await asyncio.start_server(hang, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        clock = SystemClock()
-        credentials = Credentials(f"http://127.0.0.1:{port}", clock=clock)
-        transport = HTTPTransport(credentials, "test")
-        busy = Client(transport, clock, in_flight=32, write_timeout=2)
-        lease = Client(transport, clock, write_timeout=2)
-        tasks = [
-            asyncio.create_task(busy.create_json(PODS, "default", b"{}"))
-            for _ in range(100)
-        ]
-        await asyncio.sleep(0.3)
-        waiting = connections
-        tasks.append(asyncio.create_task(lease.create_json(PODS, "default", b"{}")))
-        await asyncio.sleep(0.3)
-        assert (waiting, connections) == (32, 33)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await transport.close()
-        server.close()
-        await server.wait_closed()
-
-    on_uvloop(test)
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    clock = SystemClock()
+    credentials = Credentials(f"http://127.0.0.1:{port}", clock=clock)
+    transport = HTTPTransport(credentials, "test")
+    busy = Client(transport, clock, in_flight=32, write_timeout=2)
+    lease = Client(transport, clock, write_timeout=2)
+    tasks = [
+        asyncio.create_task(busy.create_json(PODS, "default", b"{}"))
+        for _ in range(100)
+    ]
+    await asyncio.sleep(0.3)
+    waiting = connections
+    tasks.append(asyncio.create_task(lease.create_json(PODS, "default", b"{}")))
+    await asyncio.sleep(0.3)
+    assert (waiting, connections) == (32, 33)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await transport.close()
+    server.close()
+    await server.wait_closed()
 
 
 @pytest.mark.slow
-def test_a_watch_survives_the_restart_of_its_server() -> None:
-    async def test() -> None:
-        clock = SystemClock()
-        memory = Cluster()
-        face = HTTPServer(memory.server, 0, None)
-        await face.start()
-        port = int(face.url.rpartition(":")[2])
-        credentials = Credentials(face.url, clock=clock, token="test")
-        transport = HTTPTransport(credentials, "test")
-        informer = SharedInformer(
-            Client(transport, clock),
-            PODS,
-            resync_period=0,
-            rng=memory.rng,
-            logger=silent_logger(),
-            metrics=informer_metrics(),
-        )
-        running = asyncio.create_task(informer.run())
-        await informer.wait_for_sync()
-        await face.close()
-        pod = {
-            "metadata": {"name": "a"},
-            "spec": {"containers": [{"name": "c", "image": "x"}]},
-        }
-        await memory.client.create_json(PODS, "default", msgspec.json.encode(pod))
-        face = HTTPServer(memory.server, port, None)
-        await face.start()
+@on_uvloop
+async def test_a_watch_survives_the_restart_of_its_server() -> None:
+    clock = SystemClock()
+    memory = Cluster()
+    face = HTTPServer(memory.server, 0, None)
+    await face.start()
+    port = int(face.url.rpartition(":")[2])
+    credentials = Credentials(face.url, clock=clock, token="test")
+    transport = HTTPTransport(credentials, "test")
+    informer = SharedInformer(
+        Client(transport, clock),
+        PODS,
+        resync_period=0,
+        rng=memory.rng,
+        logger=silent_logger(),
+        metrics=informer_metrics(),
+    )
+    running = asyncio.create_task(informer.run())
+    await informer.wait_for_sync()
+    await face.close()
+    pod = {
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
+    await memory.client.create_json(PODS, "default", msgspec.json.encode(pod))
+    face = HTTPServer(memory.server, port, None)
+    await face.start()
 
-        async def seen() -> bool:
-            return len(informer.store) == 1
+    async def seen() -> bool:
+        return len(informer.store) == 1
 
-        await until(seen)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await transport.close()
-        await face.close()
-
-    on_uvloop(test)
+    await until(seen)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await transport.close()
+    await face.close()
 
 
 # Credentials that change while the client runs
@@ -238,148 +251,112 @@ async def listing(transport: HTTPTransport) -> int:
     return answer.status
 
 
-def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
+@on_uvloop
+async def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        clock = SystemClock()
-        memory = Cluster()
-        face = HTTPServer(memory.server, 0, None)
-        await face.start()
-        file = tmp_path / "token"
-        file.write_text("old")
-        memory.server.tokens.add("old", User("u"))
-        credentials = Credentials(face.url, clock=clock, source=TokenFile(file, clock))
-        transport = HTTPTransport(credentials, "test")
+    memory = Cluster()
+    file = tmp_path / "token"
+
+    def renew(token: str) -> None:
+        memory.server.tokens.revoke("u")
+        memory.server.tokens.add(token, User("u"))
+        file.write_text(token)
+
+    renew("old")
+    source = TokenFile(file, SystemClock())
+    async with served(memory) as face, connected(face.url, source=source) as transport:
         assert await listing(transport) == 200
         memory.server.tokens.revoke("u")
         assert await listing(transport) == 401
-        memory.server.tokens.add("new", User("u"))
-        file.write_text("new")
+        renew("new")
         together = await asyncio.gather(*(listing(transport) for _ in range(5)))
         assert together == [200] * 5
-        memory.server.tokens.revoke("u")
-        memory.server.tokens.add("newer", User("u"))
-        file.write_text("newer")
+        renew("newer")
         query = (("watch", "true"),)
         stream = await transport.stream(Request("GET", "/api/v1/pods", query=query))
         assert stream.status == 200
         await stream.close()
-        await transport.close()
-        await face.close()
-
-    on_uvloop(test)
 
 
-def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
-    async def test() -> None:
-        clock = SystemClock()
-        memory = Cluster()
-        old, new = (self_signed("ca", ["127.0.0.1"]) for _ in "ab")
-        file = tmp_path / "ca.crt"
-        file.write_bytes(old.certificate)
-        face = HTTPServer(memory.server, 0, old.ssl_context())
-        await face.start()
-        port = int(face.url.rpartition(":")[2])
-        credentials = Credentials(
-            face.url, clock=clock, tls=TLSMaterial(authority=file), token="test"
-        )
-        transport = HTTPTransport(credentials, "test")
-        assert await listing(transport) == 200
-        await face.close()
-        face = HTTPServer(memory.server, port, new.ssl_context())
-        await face.start()
+@on_uvloop
+async def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
+    memory = Cluster()
+    old, new = (self_signed("ca", ["127.0.0.1"]) for _ in "ab")
+    file = tmp_path / "ca.crt"
+    file.write_bytes(old.certificate)
+    tls = TLSMaterial(authority=file)
+    async with AsyncExitStack() as stack:
+        async with served(memory, old) as face:
+            port = int(face.url.rpartition(":")[2])
+            credentials = Credentials(
+                face.url, clock=SystemClock(), tls=tls, token="test"
+            )
+            transport = HTTPTransport(credentials, "test")
+            stack.push_async_callback(transport.close)
+            assert await listing(transport) == 200
+        await stack.enter_async_context(served(memory, new, port))
         with pytest.raises(UntrustedServer):
             await listing(transport)
         refused = await credentials.identity()
         file.write_bytes(new.certificate)
         assert await credentials.refresh(refused)
         assert await listing(transport) == 200
-        await transport.close()
-        await face.close()
-
-    on_uvloop(test)
 
 
-def test_a_server_may_be_known_by_another_name() -> None:
+@on_uvloop
+async def test_a_server_may_be_known_by_another_name() -> None:
     """``tls-server-name``: the certificate is for that name, not for the address.
 
     A trailing dot makes a name absolute, and is no part of it.
     """
-
-    async def test() -> None:
-        clock = SystemClock()
-        pair = self_signed("ca", ["apiserver.example"])
-        face = HTTPServer(Cluster().server, 0, pair.ssl_context())
-        await face.start()
-        statuses = []
+    pair = self_signed("ca", ["apiserver.example"])
+    statuses = []
+    async with served(Cluster(), pair) as face:
         for name in ("apiserver.example", "apiserver.example.", None):
-            credentials = Credentials(
-                face.url,
-                clock=clock,
-                ca_data=pair.certificate,
-                token="test",
-                tls_server_name=name,
-            )
-            transport = HTTPTransport(credentials, "test")
-            try:
-                statuses.append(await listing(transport))
-            except UntrustedServer:
-                statuses.append(0)
-            await transport.close()
-        assert statuses == [200, 200, 0]
-        await face.close()
-
-    on_uvloop(test)
+            given = {"ca_data": pair.certificate, "tls_server_name": name}
+            async with connected(face.url, token="test", **given) as transport:
+                try:
+                    statuses.append(await listing(transport))
+                except UntrustedServer:
+                    statuses.append(0)
+    assert statuses == [200, 200, 0]
 
 
-def test_a_proxy_is_gone_through() -> None:
+@on_uvloop
+async def test_a_proxy_is_gone_through() -> None:
     """``proxy-url``: with CONNECT, and TLS inside."""
+    asked: list[str] = []
 
-    async def test() -> None:
-        clock = SystemClock()
-        asked: list[str] = []
+    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
 
-        async def copy(
-            source: asyncio.StreamReader, sink: asyncio.StreamWriter
-        ) -> None:
-            while data := await source.read(65536):
-                sink.write(data)
-            sink.close()
+    async def connect(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        target = head.split()[1].decode()
+        asked.append(target)
+        host, _, port = target.partition(":")
+        inner, outer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(copy(reader, outer), copy(inner, writer))
 
-        async def connect(
-            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-        ) -> None:
-            head = await reader.readuntil(b"\r\n\r\n")
-            target = head.split()[1].decode()
-            asked.append(target)
-            host, _, port = target.partition(":")
-            inner, outer = await asyncio.open_connection(host, int(port))
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            await asyncio.gather(copy(reader, outer), copy(inner, writer))
-
-        proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
-        port = proxy.sockets[0].getsockname()[1]
-        pair = self_signed("ca", ["127.0.0.1"])
-        face = HTTPServer(Cluster().server, 0, pair.ssl_context())
-        await face.start()
-        credentials = Credentials(
-            face.url,
-            clock=clock,
-            ca_data=pair.certificate,
-            token="test",
-            proxy=f"http://jane:s3%2Fcret@127.0.0.1:{port}",
-        )
-        transport = HTTPTransport(credentials, "test")
+    proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    pair = self_signed("ca", ["127.0.0.1"])
+    given = {"proxy": f"http://jane:s3%2Fcret@127.0.0.1:{port}", "token": "test"}
+    async with (
+        served(Cluster(), pair) as face,
+        connected(face.url, ca_data=pair.certificate, **given) as transport,
+    ):
         assert await listing(transport) == 200
         assert await listing(transport) == 200  # on the same connection
         assert asked == [face.url.removeprefix("https://")]
-        await transport.close()
-        await face.close()
-        proxy.close()
-        await proxy.wait_closed()
-
-    on_uvloop(test)
+    proxy.close()
+    await proxy.wait_closed()
 
 
 def test_a_second_signal_ends_the_process_at_once(
@@ -388,6 +365,7 @@ def test_a_second_signal_ends_the_process_at_once(
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
 
+    @on_uvloop
     async def test() -> None:
         stop = stop_on_signals(silent_logger())
         os.kill(os.getpid(), signal.SIGTERM)
@@ -398,7 +376,7 @@ def test_a_second_signal_ends_the_process_at_once(
             while not codes:  # noqa: ASYNC110 - a signal comes when it comes
                 await asyncio.sleep(0.01)
 
-    on_uvloop(test)
+    test()
     assert codes == [1]
 
 
@@ -606,7 +584,7 @@ def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> No
         await until(complete)
         await transport.close()
 
-    on_uvloop(roll_out)
+    on_uvloop(roll_out)()
     process.terminate()
     assert process.wait(15) == 0
     lines = [line for line in log.read_text().splitlines() if line.startswith("W")]
@@ -639,7 +617,7 @@ def test_a_stolen_lease_ends_the_daemon_with_1(
         )
         await transport.close()
 
-    on_uvloop(steal)
+    on_uvloop(steal)()
     assert process.wait(15) == 1
     lines = log.read_text().splitlines()
     assert lines[-1] == (
@@ -764,20 +742,17 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
 
 
 @pytest.mark.slow
-def test_pages_come_over_http(devcluster: Path) -> None:
+@on_uvloop
+async def test_pages_come_over_http(devcluster: Path) -> None:
     """A continue token in a URL is read back unchanged."""
-
-    async def test() -> None:
-        clock = SystemClock()
-        transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
-        client = Client(transport, clock)
-        answer = await transport.request(
-            Request("GET", "/api/v1/namespaces", query=(("limit", "3"),))
-        )
-        assert answer.status == 200
-        pages = client.list_all(PODS, options=ListOptions(label_selector="a in (b,c)"))
-        assert [page.items async for page in pages] == [[]]
-        assert len(NAMESPACES) == 4
-        await transport.close()
-
-    on_uvloop(test)
+    clock = SystemClock()
+    transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
+    client = Client(transport, clock)
+    answer = await transport.request(
+        Request("GET", "/api/v1/namespaces", query=(("limit", "3"),))
+    )
+    assert answer.status == 200
+    pages = client.list_all(PODS, options=ListOptions(label_selector="a in (b,c)"))
+    assert [page.items async for page in pages] == [[]]
+    assert len(NAMESPACES) == 4
+    await transport.close()
