@@ -22,14 +22,16 @@ def container(
     requests: JSON | None = None,
     *,
     limits: JSON | None = None,
-    always: bool = False,
     **more: str,
 ) -> JSON:
     resources: JSON = {"requests": {**(requests or {}), **more}}
     if limits is not None:
         resources["limits"] = limits
-    sidecar = {"restartPolicy": "Always"} if always else {}
-    return {"name": name, "resources": resources, **sidecar}
+    return {"name": name, "resources": resources}
+
+
+def sidecar(cpu: str) -> JSON:
+    return {**container(cpu=cpu), "restartPolicy": "Always"}
 
 
 def pod(*containers: JSON, status: JSON | None = None, **spec: Any) -> Pod:
@@ -42,8 +44,17 @@ def usage(subject: Pod, *, pod_level: bool = True) -> dict[str, str]:
     return printed(pod_usage(subject, NOW, pod_level=pod_level))
 
 
+def charged(**amounts: str) -> dict[str, str]:
+    """Return the amounts of requests, each under both of its names."""
+    return {**amounts, **{f"requests.{name}": each for name, each in amounts.items()}}
+
+
 def cpu(amount: str) -> dict[str, str]:
-    return {**ONE_POD, "cpu": amount, "requests.cpu": amount}
+    return {**ONE_POD, **charged(cpu=amount)}
+
+
+DISK, HUGE = {"ephemeral-storage": "1Gi"}, {"hugepages-2Mi": "4Mi"}
+WHOLE = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
 
 
 @pytest.mark.parametrize(
@@ -52,28 +63,16 @@ def cpu(amount: str) -> dict[str, str]:
         (pod(container()), ONE_POD),
         (pod(container(cpu="100m"), container(cpu="1")), cpu("1100m")),
         (
-            pod(
-                container(limits={"cpu": "2", "ephemeral-storage": "1Gi", "a.b/c": "1"})
-            ),
+            pod(container(limits={**DISK, "cpu": "2", "a.b/c": "1"})),
             {**ONE_POD, "limits.cpu": "2", "limits.ephemeral-storage": "1Gi"},
         ),
         (
-            pod(container("c", {"ephemeral-storage": "1G", "memory": "1Mi"})),
-            {
-                **ONE_POD,
-                "ephemeral-storage": "1G",
-                "requests.ephemeral-storage": "1G",
-                "memory": "1Mi",
-                "requests.memory": "1Mi",
-            },
+            pod(container("c", {**DISK, "memory": "1Mi"})),
+            {**ONE_POD, **charged(**DISK, memory="1Mi")},
         ),
         (
-            pod(
-                container(
-                    "c", {"hugepages-2Mi": "4Mi"}, limits={"hugepages-2Mi": "4Mi"}
-                )
-            ),
-            {**ONE_POD, "hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
+            pod(container("c", HUGE, limits=HUGE)),
+            {**ONE_POD, **charged(**HUGE)},
         ),
         (
             pod(container("c", {"example.com/gpu": "3", "kubernetes.io/x": "1"})),
@@ -97,23 +96,11 @@ def test_a_pod_is_charged_for_the_sum_of_its_containers(
     [
         ([container(cpu="3")], "1", "3"),
         ([container(cpu="1"), container(cpu="2")], "3", "3"),
-        ([container(cpu="1", always=True)], "2", "3"),
-        ([container(cpu="1", always=True), container(cpu="4")], "2", "5"),
-        ([container(cpu="4"), container(cpu="1", always=True)], "2", "4"),
-        (
-            [container(cpu="1", always=True), container(cpu="2", always=True)],
-            "1",
-            "4",
-        ),
-        (
-            [
-                container(cpu="1", always=True),
-                container(cpu="5"),
-                container(cpu="2", always=True),
-            ],
-            "1",
-            "6",
-        ),
+        ([sidecar("1")], "2", "3"),
+        ([sidecar("1"), container(cpu="4")], "2", "5"),
+        ([container(cpu="4"), sidecar("1")], "2", "4"),
+        ([sidecar("1"), sidecar("2")], "1", "4"),
+        ([sidecar("1"), container(cpu="5"), sidecar("2")], "1", "6"),
     ],
 )
 def test_init_containers_count_for_the_most_that_is_needed_at_one_time(
@@ -127,23 +114,14 @@ def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
     """A pod without a limit gets none."""
     bounded = container(cpu="1", limits={"cpu": "2"})
     subject = pod(bounded, overhead={"cpu": "250m", "memory": "10Mi"})
-    assert usage(subject) == {
-        **cpu("1250m"),
-        "memory": "10Mi",
-        "requests.memory": "10Mi",
-        "limits.cpu": "2250m",
-    }
+    expected = {**cpu("1250m"), **charged(memory="10Mi"), "limits.cpu": "2250m"}
+    assert usage(subject) == expected
 
 
 def test_resources_of_the_pod_as_a_whole_replace_those_of_its_containers() -> None:
-    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
-    subject = pod(container(cpu="1", memory="1Gi"), resources=whole)
-    assert usage(subject) == {
-        **cpu("5"),
-        "memory": "1Gi",
-        "requests.memory": "1Gi",
-        "limits.cpu": "6",
-    }
+    subject = pod(container(cpu="1", memory="1Gi"), resources=WHOLE)
+    expected = {**cpu("5"), **charged(memory="1Gi"), "limits.cpu": "6"}
+    assert usage(subject) == expected
 
 
 @pytest.mark.parametrize(
@@ -164,8 +142,7 @@ def test_a_pod_that_is_resized_is_charged_for_the_most(
     resources = {"requests": {"cpu": in_use}}
     status: JSON = {"name": "c", "resources": resources}
     status["allocatedResources"] = {"cpu": allocated}
-    pending = {"type": "PodResizePending", "status": "True", "reason": reason}
-    conditions = [pending] if reason else []
+    conditions = [{**PENDING, "reason": reason}] if reason else []
     whole = {"containerStatuses": [status], "conditions": conditions}
     assert usage(pod(container(cpu="2"), status=whole)) == cpu(expected)
 
@@ -183,62 +160,47 @@ def resized(
     return {**status, "resources": resources} if resources else status
 
 
-INFEASIBLE: Final = {
-    "conditions": [
-        {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+PENDING = {"type": "PodResizePending", "status": "True"}
+INFEASIBLE = {"conditions": [{**PENDING, "reason": "Infeasible"}]}
+A_USES_4 = resized("a", {"cpu": "4"}, {"cpu": "4"})
+LIMITED = {"cpu": "8", "memory": "1Gi"}
+
+
+def resizing(
+    *requests: str, of: list[JSON], limits: JSON | None = None, refused: bool = False
+) -> Pod:
+    """Return a pod of containers "a" and "b" that request CPU, and their statuses."""
+    containers = [
+        container(name, cpu=amount, limits=limits)
+        for name, amount in zip("ab", requests, strict=False)
     ]
-}
+    conditions = INFEASIBLE if refused else {}
+    return pod(*containers, status={"containerStatuses": of, **conditions})
 
 
 RESIZES: Final = {
     "the largest of three sums counts, not the sum of the largest amounts": (
-        pod(
-            container("a", cpu="1"),
-            container("b", cpu="3"),
-            status={
-                "containerStatuses": [
-                    resized("a", {"cpu": "2"}, {"cpu": "2"}),
-                    resized("b", {"cpu": "2"}, {"cpu": "2"}),
-                ]
-            },
-        ),
+        resizing("1", "3", of=[resized(n, {"cpu": "2"}, {"cpu": "2"}) for n in "ab"]),
         cpu("4"),
     ),
     "allocated resources count as in use until the node reports the use": (
-        pod(
-            container("a", cpu="1"),
-            status={"containerStatuses": [resized("a", None, {"cpu": "3"})]},
-        ),
+        resizing("1", of=[resized("a", None, {"cpu": "3"})]),
         cpu("3"),
     ),
     "a container without a status counts as its spec says": (
-        pod(
-            container("a", cpu="1"),
-            container("b", cpu="2"),
-            status={"containerStatuses": [resized("a", {"cpu": "4"}, {"cpu": "4"})]},
-        ),
+        resizing("1", "2", of=[A_USES_4]),
         cpu("6"),
     ),
     "unless the node has refused the resize": (
-        pod(
-            container("a", cpu="1"),
-            container("b", cpu="2"),
-            status={
-                "containerStatuses": [resized("a", {"cpu": "4"}, {"cpu": "4"})],
-                **INFEASIBLE,
-            },
-        ),
+        resizing("1", "2", of=[A_USES_4], refused=True),
         cpu("4"),
     ),
     "a refused resize leaves the limits that are in use": (
-        pod(
-            container("a", cpu="1", limits={"cpu": "8", "memory": "1Gi"}),
-            status={
-                "containerStatuses": [
-                    resized("a", {"cpu": "1"}, {"cpu": "1"}, {"cpu": "2"})
-                ],
-                **INFEASIBLE,
-            },
+        resizing(
+            "1",
+            of=[resized("a", {"cpu": "1"}, {"cpu": "1"}, {"cpu": "2"})],
+            limits=LIMITED,
+            refused=True,
         ),
         {**cpu("1"), "limits.cpu": "2"},
     ),
@@ -266,16 +228,14 @@ def test_the_status_of_the_pod_as_a_whole_does_not_count() -> None:
         "resources": {"requests": {"cpu": "5250m"}, "limits": {"cpu": "9"}},
         "allocatedResources": {"cpu": "5250m"},
     }
-    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
     overhead = {"cpu": "250m"}
-    bare = pod(container(cpu="1"), resources=whole, overhead=overhead)
-    subject = pod(container(cpu="1"), resources=whole, overhead=overhead, status=status)
+    bare = pod(container(cpu="1"), resources=WHOLE, overhead=overhead)
+    subject = pod(container(cpu="1"), resources=WHOLE, overhead=overhead, status=status)
     assert usage(subject) == usage(bare) == {**cpu("5250m"), "limits.cpu": "6250m"}
 
 
 def test_without_its_gate_the_resources_of_the_pod_as_a_whole_do_not_count() -> None:
-    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
-    subject = pod(container("a"), container("b", cpu="1"), resources=whole)
+    subject = pod(container("a"), container("b", cpu="1"), resources=WHOLE)
     off, on = pod_evaluator(pod_level=False), pod_evaluator(pod_level=True)
     assert printed(off.usage(subject, NOW)) == cpu("1")
     assert printed(on.usage(subject, NOW)) == {**cpu("5"), "limits.cpu": "6"}
@@ -327,15 +287,11 @@ def test_a_pod_that_has_ended_or_should_be_gone_is_only_an_object(
     phase: str, deleted: str | None, grace: int | None, is_charged: bool
 ) -> None:
     """Its owner must be able to replace it."""
-    metadata = {
-        "name": "p",
-        "deletionTimestamp": deleted,
-        "deletionGracePeriodSeconds": grace,
-    }
+    times = {"deletionTimestamp": deleted, "deletionGracePeriodSeconds": grace}
     spec = {"containers": [container(cpu="1")]}
-    body = {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
-    expected = cpu("1") if is_charged else {"count/pods": "1"}
-    assert usage(msgspec.convert(body, Pod)) == expected
+    body = {"metadata": times, "spec": spec, "status": {"phase": phase}}
+    ended = msgspec.convert(body, Pod)
+    assert usage(ended) == (cpu("1") if is_charged else {"count/pods": "1"})
 
 
 @pytest.mark.parametrize(
