@@ -38,7 +38,7 @@ def normalised(answer: str) -> str:
 async def answer_of(scenario: Scenario) -> str:
     """Return the answer about a scenario, as the command prints it."""
     async with staged(scenario.without) as stage:
-        await scenario.play(stage)
+        await stage.play(*scenario.steps)
         command = f"$ controller-manager explain {scenario.target} -n shop\n"
         return command + stage.text(await stage.explain(scenario.target))
 

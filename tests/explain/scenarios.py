@@ -1,159 +1,93 @@
 """The troubles that explanations are about: each is brought about on a cluster."""
 
-from collections.abc import Awaitable, Callable
+from typing import Any
 
 from msgspec import Struct
 
-from tests.explain.stage import Stage
 
-Play = Callable[[Stage], Awaitable[None]]
+class Patch(Struct, frozen=True):
+    """A merge patch of the object of a path; a ``*`` stands for the first name."""
+
+    path: str
+    body: Any
+
+
+class Delete(Struct, frozen=True):
+    """The deletion of the object of a path, with options."""
+
+    path: str
+    options: Any = None
+
+
+class Applied(Struct, frozen=True):
+    """Manifests that another manager than kubectl applies."""
+
+    manifests: str
+    manager: str
+
+
+Step = str | float | Patch | Delete | Applied
+"""Manifests are applied, and a number is the seconds that pass."""
 
 
 class Scenario(Struct, frozen=True):
-    """A trouble: the object to explain, and a function that brings it about."""
+    """A trouble: the object to explain, and the steps that bring it about."""
 
     target: str
-    play: Play
+    steps: list[Step]
     without: str = ""
 
 
-SCENARIOS: dict[str, Scenario] = {}
-
-
-def scenario(name: str, target: str, without: str = "") -> Callable[[Play], Play]:
-    """Add a scenario under the heading that it has in the document."""
-
-    def add(play: Play) -> Play:
-        assert name not in SCENARIOS
-        SCENARIOS[name] = Scenario(target, play, without)
-        return play
-
-    return add
-
-
 def deployment(
-    name: str = "web", pod: str = "", spec: str = "", labels: str = ""
+    name: str = "web",
+    image: str = "nginx:1.27",
+    *,
+    pod: str = "",
+    spec: str = "",
+    note: str = "",
+    cpu: str = "",
+    replicas: int = 2,
 ) -> str:
-    """Return the manifest of a deployment with lines for its spec and its pods."""
+    """Return a manifest: fields of pod and spec, an annotation, the CPU it requests."""
+    requests = f", resources: {{requests: {{cpu: {cpu}}}}}" if cpu else ""
     return f"""
 apiVersion: apps/v1
 kind: Deployment
 metadata: {{name: {name}}}
 spec:
-  replicas: 2
+  replicas: {replicas}
   selector: {{matchLabels: {{app: {name}}}}}
   {spec}
   template:
-    metadata:
-      labels: {{app: {name}}}
-      {labels}
+    metadata: {{labels: {{app: {name}}}, annotations: {{{note}}}}}
     spec:
-      {pod or CONTAINER}
+      containers: [{{name: app, image: '{image}'{requests}}}]
+      {pod}
 """
 
 
-CONTAINER = "containers: [{name: app, image: 'nginx:1.27'}]"
+def pod(
+    name: str = "web", spec: str = "", metadata: str = "", container: str = ""
+) -> str:
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, {metadata}}}
+spec: {{containers: [{{name: app, image: web, {container}}}], {spec}}}
+"""
 
 
-def _with_annotations(text: str) -> str:
-    return f"annotations: {{{text}}}"
-
-
-@scenario("An image cannot be pulled", "deploy/web")
-async def _image(stage: Stage) -> None:
-    await stage.apply(
-        deployment(pod="containers: [{name: app, image: 'example.com/broken:v1'}]")
-    )
-    await stage.pass_time(30)
-
-
-@scenario("A container crashes", "deploy/web")
-async def _crash(stage: Stage) -> None:
-    await stage.apply(deployment(labels=_with_annotations("devcluster/exit-code: '3'")))
-    await stage.pass_time(40)
-
-
-@scenario("A container runs out of memory", "deploy/web")
-async def _memory(stage: Stage) -> None:
-    await stage.apply(
-        deployment(labels=_with_annotations("devcluster/exit-code: OOMKilled"))
-    )
-    await stage.pass_time(40)
-
-
-@scenario("A probe fails", "deploy/web")
-async def _probe(stage: Stage) -> None:
-    await stage.apply(
-        deployment(labels=_with_annotations("devcluster/failing-readiness: always"))
-    )
-    await stage.pass_time(90)
-
-
-@scenario("A liveness probe ends the container", "deploy/web")
-async def _liveness(stage: Stage) -> None:
-    await stage.apply(
-        deployment(labels=_with_annotations("devcluster/failing-liveness: '5-'"))
-    )
-    await stage.pass_time(200)
-
-
-@scenario("A pod fits no node", "deploy/web")
-async def _unschedulable(stage: Stage) -> None:
-    await stage.apply(
-        deployment(
-            pod="containers: [{name: app, image: web, "
-            "resources: {requests: {cpu: '64'}}}]"
-        )
-    )
-    await stage.patch("v1 cluster:nodes/node-0", {"spec": {"unschedulable": True}})
-    await stage.pass_time(30)
-
-
-QUOTA = """
+def quota(pods: int) -> str:
+    return f"""
 apiVersion: v1
 kind: ResourceQuota
-metadata: {name: small}
-spec: {hard: {pods: '1'}}
+metadata: {{name: small}}
+spec: {{hard: {{pods: '{pods}'}}}}
 """
 
 
-@scenario("A quota is full", "deploy/web")
-async def _quota(stage: Stage) -> None:
-    await stage.apply(QUOTA)
-    await stage.pass_time(5)
-    await stage.apply(deployment())
-    await stage.pass_time(30)
-
-
-@scenario("A quota leaves no room for the surge", "deploy/web")
-async def _surge(stage: Stage) -> None:
-    await stage.apply(QUOTA.replace("'1'", "'2'"))
-    await stage.pass_time(5)
-    await stage.apply(deployment())
-    await stage.pass_time(10)
-    await stage.apply(deployment(pod="containers: [{name: app, image: 'nginx:1.28'}]"))
-    await stage.pass_time(30)
-
-
-@scenario("Admission refuses the pods", "deploy/web")
-async def _admission(stage: Stage) -> None:
-    await stage.apply(deployment(pod=f"serviceAccountName: missing\n      {CONTAINER}"))
-    await stage.pass_time(30)
-
-
-@scenario("A claim is pending", "deploy/web")
-async def _claim_of_pod(stage: Stage) -> None:
-    await stage.apply(CLAIM.format(storage_class="gold"))
-    await stage.apply(
-        deployment(
-            pod="volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n"
-            f"      {CONTAINER}"
-        )
-    )
-    await stage.pass_time(30)
-
-
-CLAIM = """
+def claim(storage_class: str) -> str:
+    return f"""
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {{name: data}}
@@ -164,188 +98,90 @@ spec:
 """
 
 
-@scenario("A rollout is paused", "deploy/web")
-async def _paused(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.pass_time(10)
-    await stage.apply(
-        deployment(spec="paused: true", pod="containers: [{name: app, image: new}]")
-    )
-    await stage.pass_time(10)
-
-
-@scenario("The progress deadline has passed", "deploy/web")
-async def _deadline(stage: Stage) -> None:
-    await stage.apply(
-        deployment(
-            spec="progressDeadlineSeconds: 60",
-            pod="containers: [{name: app, image: 'example.com/broken:v1'}]",
-        )
-    )
-    await stage.pass_time(120)
-
-
-@scenario("minReadySeconds still runs", "deploy/web")
-async def _min_ready(stage: Stage) -> None:
-    await stage.apply(deployment(spec="minReadySeconds: 60"))
-    await stage.pass_time(30)
-
-
-@scenario("A deployment is scaled to zero", "deploy/web")
-async def _zero(stage: Stage) -> None:
-    await stage.apply(deployment().replace("replicas: 2", "replicas: 0"))
-    await stage.pass_time(10)
-
-
-@scenario("No controller runs", "deploy/web", without="deployment-controller")
-async def _absent(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.pass_time(60)
-
-
-SERVICE = """
+def service(selector: str, port: str = "80") -> str:
+    return f"""
 apiVersion: v1
 kind: Service
 metadata: {{name: web}}
-spec: {{selector: {{app: {app}}}, ports: [{{port: 80, targetPort: {port}}}]}}
+spec: {{selector: {{{selector}}}, ports: [{{port: 80, targetPort: {port}}}]}}
 """
 
 
-@scenario("The selector of a service matches nothing", "svc/web")
-async def _selector(stage: Stage) -> None:
-    await stage.apply(SERVICE.format(app="webb", port="80"))
-    await stage.apply(SERVICE.format(app="web, tier: front", port="80"))
-    await stage.apply(deployment())
-    await stage.pass_time(10)
-
-
-@scenario("No pod has the port of a service", "svc/web")
-async def _port(stage: Stage) -> None:
-    await stage.apply(SERVICE.format(app="web", port="http"))
-    await stage.apply(deployment())
-    await stage.pass_time(10)
-
-
-@scenario("The pods of a service are not ready", "svc/web")
-async def _service_not_ready(stage: Stage) -> None:
-    await stage.apply(SERVICE.format(app="web", port="80"))
-    await _probe(stage)
-
-
-@scenario("A service has no selector", "svc/web")
-async def _no_selector(stage: Stage) -> None:
-    await stage.apply(SERVICE.format(app="web", port="80").replace("{app: web}", "{}"))
-    await stage.pass_time(10)
-
-
-@scenario("The storage class does not exist", "pvc/data")
-async def _no_class(stage: Stage) -> None:
-    await stage.apply(CLAIM.format(storage_class="gold"))
-    await stage.pass_time(10)
-
-
-@scenario("A claim waits for its first consumer", "pvc/data")
-async def _consumer(stage: Stage) -> None:
-    await stage.apply(CLAIM.format(storage_class="standard"))
-    await stage.pass_time(10)
-
-
-@scenario("No provisioner runs", "pvc/data")
-async def _provisioner(stage: Stage) -> None:
-    await stage.apply(
-        """
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: gold}
-provisioner: csi.example.com
-"""
-    )
-    await stage.apply(CLAIM.format(storage_class="gold"))
-    await stage.pass_time(60)
-
-
-@scenario("No volume fits a claim", "pvc/data")
-async def _no_volume(stage: Stage) -> None:
-    await stage.apply(CLAIM.format(storage_class='""'))
-    await stage.pass_time(60)
-
-
-@scenario("A namespace is stuck in deletion", "ns/shop")
-async def _namespace(stage: Stage) -> None:
-    await stage.apply(
-        """
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: left, finalizers: [example.com/cleanup]}
-""",
-        manager="example-operator",
-    )
-    await stage.delete("v1 cluster:namespaces/shop")
-    await stage.pass_time(60)
-
-
-@scenario("A pod is stuck in deletion", "pod/held")
-async def _held(stage: Stage) -> None:
-    await stage.apply(
-        f"""
-apiVersion: v1
-kind: Pod
-metadata: {{name: held, finalizers: [example.com/cleanup]}}
-spec: {{{CONTAINER}, terminationGracePeriodSeconds: 1}}
-"""
-    )
-    await stage.pass_time(5)
-    await stage.delete("v1 pods/held")
-    await stage.pass_time(60)
-
-
-STATEFUL_SET = """
+def stateful_set(note: str = "", strategy: str = "RollingUpdate", tag: int = 17) -> str:
+    return f"""
 apiVersion: apps/v1
 kind: StatefulSet
-metadata: {name: db}
+metadata: {{name: db}}
 spec:
   replicas: 3
   serviceName: db
-  selector: {matchLabels: {app: db}}
-  updateStrategy: {type: RollingUpdate}
+  selector: {{matchLabels: {{app: db}}}}
+  updateStrategy: {{type: {strategy}}}
   template:
-    metadata:
-      labels: {app: db}
-      annotations: {devcluster/note: none}
+    metadata: {{labels: {{app: db}}, annotations: {{{note}}}}}
+    spec: {{containers: [{{name: app, image: 'postgres:{tag}'}}]}}
+"""
+
+
+def job(spec: str = "backoffLimit: 3") -> str:
+    return f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: batch}}
+spec:
+  {spec}
+  template:
+    metadata: {{annotations: {{devcluster/exit-code: '42'}}}}
+    spec: {{restartPolicy: Never, containers: [{{name: app, image: batch}}]}}
+"""
+
+
+def cron_job(spec: str = "", concurrency: str = "Forbid", run: str = "") -> str:
+    return f"""
+apiVersion: batch/v1
+kind: CronJob
+metadata: {{name: report}}
+spec:
+  schedule: '* * * * *'
+  concurrencyPolicy: {concurrency}
+  {spec}
+  jobTemplate:
     spec:
-      containers: [{name: app, image: 'postgres:17'}]
+      {run}
+      template:
+        metadata: {{annotations: {{{"devcluster/exit-code: '42'" if run else ""}}}}}
+        spec:
+          restartPolicy: Never
+          containers: [{{name: app, image: busybox, command: [sleep, '600']}}]
 """
 
 
-@scenario("A stateful set waits for an ordinal", "sts/db")
-async def _ordinal(stage: Stage) -> None:
-    await stage.apply(
-        STATEFUL_SET.replace("devcluster/note: none", "devcluster/exit-code: '1'")
-    )
-    await stage.pass_time(60)
+CPU = "type: Resource, resource: {name: cpu, target: {type: Utilization, "
+USED_BY_HALF = f"{CPU}averageUtilization: 50}}}}"
+METRIC = "metric: {name: orders}, target: {type: Value, value: '5'}"
+ORDERS = f"type: External, external: {{{METRIC}}}"
 
 
-@scenario("The name of a stateful set's pod is taken", "sts/db")
-async def _foreign(stage: Stage) -> None:
-    await stage.apply(
-        f"""
-apiVersion: v1
-kind: Pod
-metadata: {{name: db-1, labels: {{app: other}}}}
-spec: {{{CONTAINER}}}
+def autoscaler(bounds: tuple[int, int] = (2, 5), metric: str = USED_BY_HALF) -> str:
+    return f"""
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: web}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  minReplicas: {bounds[0]}
+  maxReplicas: {bounds[1]}
+  metrics: [{{{metric}}}]
 """
-    )
-    await stage.apply(STATEFUL_SET)
-    await stage.pass_time(30)
 
 
-@scenario("A stateful set waits for deletions by hand", "sts/db")
-async def _on_delete(stage: Stage) -> None:
-    by_hand = STATEFUL_SET.replace("type: RollingUpdate", "type: OnDelete")
-    await stage.apply(by_hand)
-    await stage.pass_time(20)
-    await stage.apply(by_hand.replace("postgres:17", "postgres:18"))
-    await stage.pass_time(20)
+def budget(bound: str) -> str:
+    return f"""
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: web}}
+spec: {{{bound}, selector: {{matchLabels: {{app: web}}}}}}
+"""
 
 
 DAEMON_SET = """
@@ -357,387 +193,25 @@ spec:
   template:
     metadata: {labels: {app: agent}}
     spec:
-      containers:
-        - {name: app, image: agent, resources: {requests: {cpu: 100m}}}
+      containers: [{name: app, image: agent, resources: {requests: {cpu: 100m}}}]
 """
 
-
-@scenario("A daemon set has no pod on a node", "ds/agent")
-async def _daemon_set(stage: Stage) -> None:
-    taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
-    await stage.patch("v1 cluster:nodes/node-0", {"spec": {"taints": [taint]}})
-    small = {"metadata": {"annotations": {"devcluster/capacity": "cpu=50m"}}}
-    await stage.patch("v1 cluster:nodes/node-1", small)
-    await stage.pass_time(5)
-    await stage.apply(DAEMON_SET)
-    await stage.pass_time(30)
-
-
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: batch}
-spec:
-  backoffLimit: 3
-  template:
-    metadata: {annotations: {devcluster/exit-code: '42'}}
-    spec:
-      restartPolicy: Never
-      containers: [{name: app, image: batch}]
+CLASS = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gold}
+provisioner: csi.example.com
 """
 
-
-@scenario("A job backs off", "job/batch")
-async def _backing_off(stage: Stage) -> None:
-    await stage.apply(JOB)
-    await stage.pass_time(20)
-
-
-@scenario("A job has failed too often", "job/batch")
-async def _failed_job(stage: Stage) -> None:
-    await stage.apply(JOB.replace("backoffLimit: 3", "backoffLimit: 1"))
-    await stage.pass_time(60)
-
-
-@scenario("A policy fails a job", "job/batch")
-async def _policy(stage: Stage) -> None:
-    rule = "{action: FailJob, onExitCodes: {operator: In, values: [42]}}"
-    await stage.apply(
-        JOB.replace("backoffLimit: 3", f"podFailurePolicy: {{rules: [{rule}]}}")
-    )
-    await stage.pass_time(30)
-
-
-@scenario("A job is suspended", "job/batch")
-async def _suspended_job(stage: Stage) -> None:
-    await stage.apply(JOB.replace("backoffLimit: 3", "suspend: true"))
-    await stage.pass_time(10)
-
-
-CRON_JOB = """
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: report}
-spec:
-  schedule: '* * * * *'
-  concurrencyPolicy: Forbid
-  jobTemplate:
-    spec:
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: app, image: busybox, command: [sleep, '600']}]
-"""
-
-
-@scenario("The next run of a cron job", "cj/report")
-async def _next_run(stage: Stage) -> None:
-    await stage.apply(CRON_JOB)
-    await stage.pass_time(10)
-
-
-@scenario("A cron job waits for the run before", "cj/report")
-async def _forbidden(stage: Stage) -> None:
-    await stage.apply(CRON_JOB)
-    await stage.pass_time(150)
-
-
-@scenario("A run missed its deadline", "cj/report", without="cronjob-controller")
-async def _missed(stage: Stage) -> None:
-    await stage.apply(
-        CRON_JOB.replace("schedule:", "startingDeadlineSeconds: 20\n  schedule:")
-    )
-    await stage.pass_time(100)
-
-
-@scenario("A cron job is suspended", "cj/report")
-async def _suspended_cron_job(stage: Stage) -> None:
-    await stage.apply(CRON_JOB.replace("schedule:", "suspend: true\n  schedule:"))
-    await stage.pass_time(10)
-
-
-@scenario("The schedule of a cron job has no run", "cj/report")
-async def _no_run(stage: Stage) -> None:
-    await stage.apply(CRON_JOB)
-    path = "batch/v1 cronjobs/report"
-    await stage.patch(path, {"spec": {"schedule": "0 0 31 2 *"}})
-    await stage.pass_time(10)
-
-
-AUTOSCALER = """
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-  minReplicas: 2
-  maxReplicas: 5
-  metrics:
-    - type: Resource
-      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
-"""
-
-
-@scenario("The pods of an autoscaler lack a request", "hpa/web")
-async def _request(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.apply(AUTOSCALER)
-    await stage.pass_time(60)
-
-
-@scenario("An autoscaler has no target", "hpa/web")
-async def _target(stage: Stage) -> None:
-    await stage.apply(AUTOSCALER)
-    await stage.pass_time(30)
-
-
-@scenario("An autoscaler is disabled", "hpa/web")
-async def _disabled(stage: Stage) -> None:
-    await stage.apply(deployment().replace("replicas: 2", "replicas: 0"))
-    await stage.apply(AUTOSCALER)
-    await stage.pass_time(30)
-
-
-BUDGET = """
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web}
-spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
-"""
-
-
-@scenario("A budget never allows an eviction", "pdb/web")
-async def _never(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.apply(BUDGET)
-    await stage.pass_time(30)
-
-
-@scenario("A budget blocks a drain while pods are not ready", "pdb/web")
-async def _blocked(stage: Stage) -> None:
-    await stage.apply(BUDGET.replace("minAvailable: 2", "maxUnavailable: 1"))
-    await _crash(stage)
-
-
-@scenario("Two managers set the replicas", "deploy/web")
-async def _replicas(stage: Stage) -> None:
-    await stage.apply(deployment(pod=REQUESTING))
-    await stage.apply(AUTOSCALER)
-    await stage.pass_time(40)
-
-
-REQUESTING = "containers: [{name: app, image: web, resources: {requests: {cpu: 100m}}}]"
-
-
-@scenario("A manager undoes the work of an autoscaler", "deploy/web")
-async def _undone(stage: Stage) -> None:
-    await stage.apply(deployment(pod=REQUESTING))
-    await stage.apply(AUTOSCALER.replace("minReplicas: 2", "minReplicas: 3"))
-    await stage.pass_time(40)
-    await stage.apply(deployment(pod=REQUESTING))
-
-
-@scenario("An autoscaler lacks a metric", "hpa/web")
-async def _metric(stage: Stage) -> None:
-    await stage.apply(deployment())
-    external = "{metric: {name: orders}, target: {type: Value, value: '5'}}"
-    first, _, _ = AUTOSCALER.partition("    - type: Resource")
-    await stage.apply(f"{first}    - {{type: External, external: {external}}}")
-    await stage.pass_time(60)
-
-
-@scenario("A drain waits for a budget", "node/node-1")
-async def _drain(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.apply(BUDGET)
-    await stage.pass_time(10)
-    await stage.patch("v1 cluster:nodes/node-1", {"spec": {"unschedulable": True}})
-    await stage.pass_time(30)
-
-
-@scenario("Two managers change a spec in turn", "deploy/web")
-async def _fight(stage: Stage) -> None:
-    for _ in range(5):
-        for manager, image in (("argocd", "web:1"), ("image-updater", "web:2")):
-            await stage.apply(
-                deployment(pod=f"containers: [{{name: app, image: '{image}'}}]"),
-                manager=manager,
-            )
-            await stage.pass_time(3)
-    await stage.pass_time(10)
-
-
-@scenario("Two selectors overlap", "deploy/web")
-async def _overlap(stage: Stage) -> None:
-    await stage.apply(deployment())
-    await stage.apply(deployment("second").replace("app: second", "app: web"))
-    await stage.pass_time(10)
-    await stage.apply(
-        f"""
+HELD_MAP = """
 apiVersion: v1
-kind: Pod
-metadata: {{name: left, labels: {{app: web}}}}
-spec: {{{CONTAINER}}}
+kind: ConfigMap
+metadata: {name: left, finalizers: [example.com/cleanup]}
 """
-    )
-    await stage.pass_time(10)
-
-
-@scenario("A finalizer of a dependent blocks its owner", "deploy/web")
-async def _foreground(stage: Stage) -> None:
-    await stage.apply(deployment(spec="revisionHistoryLimit: 0"))
-    await stage.pass_time(10)
-    names = stage.names("apps", "replicasets")
-    held = {"metadata": {"finalizers": ["example.com/audit"]}}
-    await stage.patch(f"apps/v1 replicasets/{names[0]}", held)
-    await stage.delete(
-        "apps/v1 deployments/web",
-        {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "propagationPolicy": "Foreground",
-        },
-    )
-    await stage.pass_time(90)
-
-
-@scenario("A node does not report", "pod/web")
-async def _node(stage: Stage) -> None:
-    await stage.apply(
-        f"""
-apiVersion: v1
-kind: Pod
-metadata: {{name: web}}
-spec: {{{CONTAINER}, nodeName: node-1}}
-"""
-    )
-    await stage.pass_time(5)
-    stop = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
-    await stage.patch("v1 cluster:nodes/node-1", stop)
-    await stage.pass_time(90)
-
-
-@scenario("A config map is missing", "pod/web")
-async def _config(stage: Stage) -> None:
-    await stage.apply(
-        """
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  containers:
-    - name: app
-      image: web
-      envFrom: [{configMapRef: {name: settings}}]
-"""
-    )
-    await stage.pass_time(20)
-
-
-@scenario("A volume cannot be mounted", "pod/web")
-async def _mount(stage: Stage) -> None:
-    await stage.apply(
-        f"""
-apiVersion: v1
-kind: Pod
-metadata: {{name: web}}
-spec:
-  {CONTAINER}
-  volumes: [{{name: settings, secret: {{secretName: settings}}}}]
-"""
-    )
-    await stage.pass_time(60)
-
-
-@scenario("A scheduling gate holds a pod", "pod/web")
-async def _gate(stage: Stage) -> None:
-    await stage.apply(
-        f"""
-apiVersion: v1
-kind: Pod
-metadata: {{name: web}}
-spec: {{{CONTAINER}, schedulingGates: [{{name: example.com/quota}}]}}
-"""
-    )
-    await stage.pass_time(20)
-
-
-EACH_MINUTE = CRON_JOB.replace("concurrencyPolicy: Forbid", "concurrencyPolicy: Allow")
-
-
-@scenario("A quota refuses the pods of a cron job", "cj/report")
-async def _refused_run(stage: Stage) -> None:
-    await stage.apply(QUOTA.replace("'1'", "'0'"))
-    await stage.pass_time(5)
-    await stage.apply(EACH_MINUTE)
-    await stage.pass_time(130)
-
-
-@scenario("The last run of a cron job has failed", "cj/report")
-async def _failed_run(stage: Stage) -> None:
-    annotations = "metadata: {annotations: {devcluster/exit-code: '42'}}"
-    await stage.apply(
-        EACH_MINUTE.replace(
-            "      template:\n",
-            f"      backoffLimit: 0\n      template:\n        {annotations}\n",
-        )
-    )
-    await stage.pass_time(100)
-
-
-@scenario("A full quota refuses pods", "quota/small")
-async def _full_quota(stage: Stage) -> None:
-    await stage.apply(QUOTA)
-    await stage.pass_time(5)
-    await stage.apply(deployment())
-    await stage.pass_time(5)
-    await stage.apply(JOB)
-    await stage.pass_time(30)
-
-
-@scenario("A quota is full and refuses nothing", "quota/small")
-async def _used_quota(stage: Stage) -> None:
-    await stage.apply(QUOTA.replace("'1'", "'2'"))
-    await stage.pass_time(5)
-    await stage.apply(deployment())
-    await stage.pass_time(20)
-
-
-@scenario("A taint evicts the pods of a fixed node", "deploy/web")
-async def _evicted(stage: Stage) -> None:
-    taint = {"key": "dedicated", "value": "gpu", "effect": "NoExecute"}
-    await stage.patch("v1 cluster:nodes/node-1", {"spec": {"taints": [taint]}})
-    await stage.apply(deployment(pod=f"nodeName: node-1\n      {CONTAINER}"))
-    await stage.pass_time(40)
-
-
-def _using(cpu: str, name: str, more: str = "") -> str:
-    """Return a deployment with pods of the label app=web that use some CPU."""
-    resources = "resources: {requests: {cpu: 100m}}"
-    pod = f"containers: [{{name: app, image: 'nginx:1.27', {resources}}}]"
-    given = deployment(name, pod, labels=_with_annotations(f"devcluster/cpu: {cpu}"))
-    return given.replace(f"app: {name}", f"app: web{more}")
-
-
-@scenario("An autoscaler counts the pods of others", "hpa/web")
-async def _foreign_pods(stage: Stage) -> None:
-    await stage.apply(_using("1m", "web"))
-    await stage.apply(_using("200m", "batch", ", tier: batch"))
-    await stage.apply(AUTOSCALER.replace("maxReplicas: 5", "maxReplicas: 50"))
-    await stage.pass_time(120)
-
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 
-
-@scenario("A stateful set cannot update its pods", "sts/db")
-async def _failed_update(stage: Stage) -> None:
-    await stage.apply(STATEFUL_SET)
-    await stage.pass_time(30)
-    had = f"'{POD_NAME}' in oldObject.metadata.labels"
-    has = f"'{POD_NAME}' in object.metadata.labels"
-    await stage.apply(
-        f"""
+FIXED_LABELS = f"""
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {{name: no-new-names}}
@@ -745,14 +219,250 @@ spec:
   matchConstraints:
     resourceRules:
       - {{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods]}}
-  validations: [{{expression: "!({has}) || {had}", message: labels are fixed}}]
+  validations:
+    - message: labels are fixed
+      expression: >-
+        !('{POD_NAME}' in object.metadata.labels)
+        || '{POD_NAME}' in oldObject.metadata.labels
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {{name: no-new-names}}
 spec: {{policyName: no-new-names, validationActions: [Deny]}}
 """
-    )
-    await stage.pass_time(5)
-    await stage.patch("v1 pods/db-0", {"metadata": {"labels": {POD_NAME: None}}})
-    await stage.pass_time(30)
+
+BROKEN = "example.com/broken:v1"
+DATA = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+SECRET = "volumes: [{name: settings, secret: {secretName: settings}}]"
+EXIT_42 = "{action: FailJob, onExitCodes: {operator: In, values: [42]}}"
+NO_NEW_PODS = {"spec": {"unschedulable": True}}
+CRASHES = deployment(note="devcluster/exit-code: '3'")
+NEVER_READY = deployment(note="devcluster/failing-readiness: always")
+REQUESTING = deployment(image="web", cpu="100m")
+# The pods of both have the label app=web, and use some CPU.
+FEW = deployment(cpu="100m", note="devcluster/cpu: 1m")
+OTHERS = deployment("batch", cpu="100m", note="devcluster/cpu: 200m")
+BATCH = OTHERS.replace("app: batch", "app: web, tier: batch")
+
+
+def small(capacity: str) -> Any:
+    return {"metadata": {"annotations": {"devcluster/capacity": capacity}}}
+
+
+def taint(effect: str) -> Any:
+    taints = [{"key": "dedicated", "value": "gpu", "effect": effect}]
+    return {"spec": {"taints": taints}}
+
+
+def in_turn() -> list[Step]:
+    """Return the steps of two managers that set another image each."""
+    return [
+        step
+        for _ in range(5)
+        for manager, image in (("argocd", "web:1"), ("image-updater", "web:2"))
+        for step in (Applied(deployment(image=image), manager), 3.0)
+    ]
+
+
+NODE_0, NODE_1 = "v1 cluster:nodes/node-0", "v1 cluster:nodes/node-1"
+
+BY_TARGET: dict[str, dict[str, list[Step]]] = {
+    "deploy/web": {
+        "An image cannot be pulled": [deployment(image=BROKEN), 30],
+        "A container crashes": [CRASHES, 40],
+        "A container runs out of memory": [
+            deployment(note="devcluster/exit-code: OOMKilled"),
+            40,
+        ],
+        "A probe fails": [NEVER_READY, 90],
+        "A liveness probe ends the container": [
+            deployment(note="devcluster/failing-liveness: '5-'"),
+            200,
+        ],
+        "A pod fits no node": [
+            deployment(image="web", cpu="'64'"),
+            Patch(NODE_0, NO_NEW_PODS),
+            30,
+        ],
+        "A quota is full": [quota(1), 5, deployment(), 30],
+        "A quota leaves no room for the surge": [
+            *(quota(2), 5, deployment(), 10),
+            *(deployment(image="nginx:1.28"), 30),
+        ],
+        "Admission refuses the pods": [
+            deployment(pod="serviceAccountName: missing"),
+            30,
+        ],
+        "A claim is pending": [claim("gold"), deployment(pod=DATA), 30],
+        "A rollout is paused": [
+            *(deployment(), 10, deployment(spec="paused: true", image="new"), 10)
+        ],
+        "The progress deadline has passed": [
+            deployment(spec="progressDeadlineSeconds: 60", image=BROKEN),
+            120,
+        ],
+        "minReadySeconds still runs": [deployment(spec="minReadySeconds: 60"), 30],
+        "A deployment is scaled to zero": [deployment(replicas=0), 10],
+        "Two managers set the replicas": [REQUESTING, autoscaler(), 40],
+        "A manager undoes the work of an autoscaler": [
+            *(REQUESTING, autoscaler((3, 5)), 40, REQUESTING)
+        ],
+        "Two managers change a spec in turn": [*in_turn(), 10],
+        "Two selectors overlap": [
+            deployment(),
+            deployment("second").replace("app: second", "app: web"),
+            *(10, pod("left", metadata="labels: {app: web}"), 10),
+        ],
+        "A finalizer of a dependent blocks its owner": [
+            *(deployment(spec="revisionHistoryLimit: 0"), 10),
+            Patch(
+                "apps/v1 replicasets/*",
+                {"metadata": {"finalizers": ["example.com/audit"]}},
+            ),
+            Delete("apps/v1 deployments/web", {"propagationPolicy": "Foreground"}),
+            90,
+        ],
+        "A taint evicts the pods of a fixed node": [
+            *(Patch(NODE_1, taint("NoExecute")), deployment(pod="nodeName: node-1"), 40)
+        ],
+    },
+    "svc/web": {
+        "The selector of a service matches nothing": [
+            *(service("app: webb"), service("app: web, tier: front"), deployment(), 10)
+        ],
+        "No pod has the port of a service": [
+            *(service("app: web", "http"), deployment(), 10)
+        ],
+        "The pods of a service are not ready": [service("app: web"), NEVER_READY, 90],
+        "A service has no selector": [service(""), 10],
+    },
+    "pvc/data": {
+        "The storage class does not exist": [claim("gold"), 10],
+        "A claim waits for its first consumer": [claim("standard"), 10],
+        "No provisioner runs": [CLASS, claim("gold"), 60],
+        "No volume fits a claim": [claim('""'), 60],
+    },
+    "ns/shop": {
+        "A namespace is stuck in deletion": [
+            Applied(HELD_MAP, "example-operator"),
+            *(Delete("v1 cluster:namespaces/shop"), 60),
+        ]
+    },
+    "pod/held": {
+        "A pod is stuck in deletion": [
+            pod(
+                "held",
+                "terminationGracePeriodSeconds: 1",
+                "finalizers: [example.com/cleanup]",
+            ),
+            *(5, Delete("v1 pods/held"), 60),
+        ]
+    },
+    "pod/web": {
+        "A node does not report": [
+            *(pod(spec="nodeName: node-1"), 5),
+            Patch(
+                NODE_1, {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
+            ),
+            90,
+        ],
+        "A config map is missing": [
+            pod(container="envFrom: [{configMapRef: {name: settings}}]"),
+            20,
+        ],
+        "A volume cannot be mounted": [pod(spec=SECRET), 60],
+        "A scheduling gate holds a pod": [
+            pod(spec="schedulingGates: [{name: example.com/quota}]"),
+            20,
+        ],
+    },
+    "sts/db": {
+        "A stateful set waits for an ordinal": [
+            stateful_set("devcluster/exit-code: '1'"),
+            60,
+        ],
+        "The name of a stateful set's pod is taken": [
+            *(pod("db-1", metadata="labels: {app: other}"), stateful_set(), 30)
+        ],
+        "A stateful set waits for deletions by hand": [
+            *(stateful_set(strategy="OnDelete"), 20),
+            *(stateful_set(strategy="OnDelete", tag=18), 20),
+        ],
+        "A stateful set cannot update its pods": [
+            *(stateful_set(), 30, FIXED_LABELS, 5),
+            Patch("v1 pods/db-0", {"metadata": {"labels": {POD_NAME: None}}}),
+            30,
+        ],
+    },
+    "ds/agent": {
+        "A daemon set has no pod on a node": [
+            Patch(NODE_0, taint("NoSchedule")),
+            *(Patch(NODE_1, small("cpu=50m")), 5, DAEMON_SET, 30),
+        ]
+    },
+    "job/batch": {
+        "A job backs off": [job(), 20],
+        "A job has failed too often": [job("backoffLimit: 1"), 60],
+        "A policy fails a job": [job(f"podFailurePolicy: {{rules: [{EXIT_42}]}}"), 30],
+        "A job is suspended": [job("suspend: true"), 10],
+    },
+    "cj/report": {
+        "The next run of a cron job": [cron_job(), 10],
+        "A cron job waits for the run before": [cron_job(), 150],
+        "A cron job is suspended": [cron_job("suspend: true"), 10],
+        "The schedule of a cron job has no run": [
+            cron_job(),
+            Patch("batch/v1 cronjobs/report", {"spec": {"schedule": "0 0 31 2 *"}}),
+            10,
+        ],
+        "A quota refuses the pods of a cron job": [
+            *(quota(0), 5, cron_job(concurrency="Allow"), 130)
+        ],
+        "The last run of a cron job has failed": [
+            *(cron_job(concurrency="Allow", run="backoffLimit: 0"), 100)
+        ],
+    },
+    "hpa/web": {
+        "The pods of an autoscaler lack a request": [deployment(), autoscaler(), 60],
+        "An autoscaler has no target": [autoscaler(), 30],
+        "An autoscaler is disabled": [deployment(replicas=0), autoscaler(), 30],
+        "An autoscaler lacks a metric": [deployment(), autoscaler(metric=ORDERS), 60],
+        "An autoscaler counts the pods of others": [
+            *(FEW, BATCH, autoscaler((2, 50)), 120)
+        ],
+    },
+    "pdb/web": {
+        "A budget never allows an eviction": [
+            *(deployment(), budget("minAvailable: 2"), 30)
+        ],
+        "A budget blocks a drain while pods are not ready": [
+            *(budget("maxUnavailable: 1"), CRASHES, 40)
+        ],
+    },
+    "node/node-1": {
+        "A drain waits for a budget": [
+            *(deployment(), budget("minAvailable: 2"), 10),
+            *(Patch(NODE_1, NO_NEW_PODS), 30),
+        ]
+    },
+    "quota/small": {
+        "A full quota refuses pods": [quota(1), 5, deployment(), 5, job(), 30],
+        "A quota is full and refuses nothing": [quota(2), 5, deployment(), 20],
+    },
+}
+"""The steps of each trouble, by the object to explain and the document's heading."""
+
+SCENARIOS = {
+    name: Scenario(target, steps)
+    for target, troubles in BY_TARGET.items()
+    for name, steps in troubles.items()
+} | {
+    "No controller runs": Scenario(
+        "deploy/web", [deployment(), 60], "deployment-controller"
+    ),
+    "A run missed its deadline": Scenario(
+        "cj/report",
+        [cron_job("startingDeadlineSeconds: 20"), 100],
+        "cronjob-controller",
+    ),
+}

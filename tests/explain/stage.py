@@ -22,6 +22,7 @@ from controller_manager.explain.view import View
 from controller_manager.options.config import Config
 from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config
+from tests.explain.scenarios import Applied, Delete, Patch, Step
 
 WIDTH = 80
 NAMESPACE = "shop"
@@ -65,24 +66,32 @@ class Stage:
             path = f"{root}/{kind.version}{place}/{kind.plural}/{metadata['name']}"
             await self.send("PATCH", path, document, fieldManager=manager, force="true")
 
-    async def patch(self, path: str, body: Any) -> None:
-        """Merge a patch into the object of a path below the namespace "shop"."""
-        await self.send("PATCH", _full(path), body, fieldManager="auditor")
+    async def play(self, *steps: Step) -> None:
+        for step in steps:
+            match step:
+                case str():
+                    await self.apply(step)
+                case Applied(manifests, manager):
+                    await self.apply(manifests, manager)
+                case Patch(path, body):
+                    path = await self._full(path)
+                    await self.send("PATCH", path, body, fieldManager="auditor")
+                case Delete(path, options):
+                    await self.send("DELETE", await self._full(path), options)
+                case _:
+                    await asyncio.sleep(step)
 
-    async def delete(self, path: str, body: Any = None) -> None:
-        """Delete the object of a path below the namespace "shop"."""
-        await self.send("DELETE", _full(path), body)
-
-    def names(self, group: str, plural: str) -> list[str]:
-        """Return the names of all objects of a resource in the namespace."""
-        kind = self.cluster.server.catalogue.find(group, "v1", plural)
-        assert kind is not None
-        stored = self.cluster.server.storage.collection(kind.resource)
-        found = [each.obj["metadata"] for each in stored]
-        return [each["name"] for each in found if each["namespace"] == NAMESPACE]
-
-    async def pass_time(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    async def _full(self, path: str) -> str:
+        """Return the path of ``apps/v1 deployments/web``, below the namespace."""
+        version, _, rest = path.partition(" ")
+        root = f"/api{'s' * ('/' in version)}/{version}"
+        if rest.startswith("cluster:"):
+            return f"{root}/{rest.removeprefix('cluster:')}"
+        full = f"{root}/namespaces/{NAMESPACE}/{rest}"
+        if not full.endswith("/*"):
+            return full
+        found = msgspec.json.decode((await self.send("GET", full[:-2])).body)
+        return f"{full[:-1]}{found['items'][0]['metadata']['name']}"
 
     def _view(self) -> View:
         clock = self.cluster.clock
@@ -107,17 +116,8 @@ class Stage:
 _MERGE = "application/merge-patch+json"
 
 
-def _full(path: str) -> str:
-    """Return the path of ``apps/v1 deployments/web``, below the namespace "shop"."""
-    version, _, rest = path.partition(" ")
-    root = "/apis" if "/" in version else "/api"
-    if rest.startswith("cluster:"):
-        return f"{root}/{version}/{rest.removeprefix('cluster:')}"
-    return f"{root}/{version}/namespaces/{NAMESPACE}/{rest}"
-
-
-def _config(**flags: str) -> Config:
-    ours = make_config(controllers=("*", *_off(flags)))
+def _config(without: str) -> Config:
+    ours = make_config(controllers=("*", *([f"-{without}"] if without else [])))
     return replace(
         demo_config(registry()),
         client=ours.client,
@@ -126,20 +126,15 @@ def _config(**flags: str) -> Config:
     )
 
 
-def _off(flags: dict[str, str]) -> Sequence[str]:
-    without = flags.get("without", "")
-    return [f"-{each}" for each in without.split(",") if each]
-
-
 @asynccontextmanager
 async def staged(without: str = "") -> AsyncGenerator[Stage, None]:
-    """Run a cluster while entered; `without` names controllers that do not run."""
+    """Run a cluster while entered; `without` names a controller that does not run."""
     cluster = Cluster(admission_plugins=ON_BY_DEFAULT)
     for name in (NAMESPACE, "kube-node-lease"):
         cluster.add_namespace(name)
     async with (
         cluster.nodes(details=True, start_delay=1.0),
-        cluster.manager(_config(without=without)),
+        cluster.manager(_config(without)),
     ):
         await asyncio.sleep(5)  # the service accounts are made
         yield Stage(cluster)

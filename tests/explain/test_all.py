@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.explain.answer import root_of
 from controller_manager.explain.cause import State
-from tests.explain.scenarios import CLAIM, CRON_JOB, QUOTA, SERVICE, deployment
+from tests.explain.scenarios import claim, cron_job, deployment, quota, service
 from tests.explain.stage import staged
 
 
@@ -14,13 +14,8 @@ async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained
 ):
     """Owners come first; the pods and replica sets are in the answers of theirs."""
     async with staged() as stage:
-        await stage.apply(
-            deployment("bad", "containers: [{name: app, image: 'x/broken:v1'}]")
-        )
-        await stage.apply(deployment("good"))
-        await stage.apply(SERVICE.format(app="good", port="80"))
-        await stage.apply(CLAIM.format(storage_class="gold"))
-        await stage.pass_time(30)
+        await stage.play(deployment("bad", "x/broken:v1"), deployment("good"))
+        await stage.play(service("app: good"), claim("gold"), 30)
         found = await stage.explain_all()
     assert [(str(each.object), each.state, each.causes[0].code) for each in found] == [
         ("Deployment shop/bad", State.STUCK, "RolloutWaits"),
@@ -31,14 +26,16 @@ async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained
 @pytest.mark.looptime
 async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
     """They hold the place of the new ones until they have ended."""
-    recreate = "strategy: {type: Recreate}"
-    slow = "annotations: {devcluster/termination-seconds: '25'}"
+    old, new = (
+        deployment(
+            image=f"nginx:1.{tag}",
+            spec="strategy: {type: Recreate}",
+            note="devcluster/termination-seconds: '25'",
+        )
+        for tag in (27, 28)
+    )
     async with staged() as stage:
-        await stage.apply(deployment(spec=recreate, labels=slow))
-        await stage.pass_time(10)
-        new = "containers: [{name: app, image: 'nginx:1.28'}]"
-        await stage.apply(deployment(spec=recreate, labels=slow, pod=new))
-        await stage.pass_time(5)
+        await stage.play(old, 10, new, 5)
         found = await stage.explain("deploy/web")
     (waits,) = found.causes
     (ending,) = waits.because
@@ -55,10 +52,7 @@ async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
 async def test_the_runs_of_a_cron_job_that_a_quota_refuses_are_told() -> None:
     """The jobs are in the answer of the cron job, which is as stuck as they are."""
     async with staged() as stage:
-        await stage.apply(QUOTA)
-        await stage.apply(deployment())
-        await stage.apply(CRON_JOB)
-        await stage.pass_time(85)
+        await stage.play(quota(1), deployment(), cron_job(), 85)
         found = await stage.explain_all()
     assert [(str(each.object), root_of(each).code) for each in found] == [
         ("Deployment shop/web", "QuotaFull"),
