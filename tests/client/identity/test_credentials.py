@@ -25,12 +25,15 @@ from tests.clusters import EPOCH
 CLOCK = LoopClock(EPOCH)
 
 
-def kubeconfig(path: Path, **changes: Any) -> str:
+def kubeconfig(
+    path: Path, user: Any = None, cluster: Any = None, **changes: Any
+) -> str:
+    server = {"server": "https://127.0.0.1:6443"}
     config = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
-        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "clusters": [{"name": "c", "cluster": {**server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {"token": "secret"}}],
         **changes,
     }
     file = path / "kubeconfig"
@@ -38,13 +41,29 @@ def kubeconfig(path: Path, **changes: Any) -> str:
     return str(file)
 
 
+def load(path: Path, user: Any = None, cluster: Any = None) -> Credentials:
+    return load_credentials(kubeconfig(path, user, cluster), "", CLOCK)
+
+
+def problem_of(path: str) -> str:
+    """Return the one line that says why a kubeconfig cannot be used."""
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, "", CLOCK)
+    problem = str(caught.value)
+    assert "\n" not in problem
+    return problem
+
+
+async def bearer(credentials: Credentials) -> str:
+    return dict((await credentials.identity()).headers)["Authorization"]
+
+
 @pytest.mark.looptime
 async def test_a_token_is_presented(tmp_path: Path) -> None:
-    credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
+    credentials = load(tmp_path)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert (await credentials.identity()).headers == (
-        ("Authorization", "Bearer secret"),
-    )
+    found = (await credentials.identity()).headers
+    assert found == (("Authorization", "Bearer secret"),)
 
 
 @pytest.mark.looptime
@@ -53,33 +72,27 @@ async def test_user_and_password_are_presented(
     tmp_path: Path, password: str | None
 ) -> None:
     """As basic authentication; the password may be empty."""
-    users = [{"name": "u", "user": {"username": "me", "password": password}}]
-    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    credentials = load(tmp_path, {"username": "me", "password": password})
     encoded = base64.b64encode(f"me:{password or ''}".encode()).decode()
-    assert (await credentials.identity()).headers == (
-        ("Authorization", f"Basic {encoded}"),
-    )
+    found = (await credentials.identity()).headers
+    assert found == (("Authorization", f"Basic {encoded}"),)
 
 
 @pytest.mark.looptime
 async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("first\n")
-    users = [{"name": "u", "user": {"tokenFile": "token"}}]
-    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    tokens = [(await credentials.identity()).headers]
-    (tmp_path / "token").write_text("second\n")
-    tokens.append((await credentials.identity()).headers)
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    credentials = load(tmp_path, {"tokenFile": "token"})
+    tokens = [await bearer(credentials)]
+    file.write_text("second\n")
+    tokens.append(await bearer(credentials))
     await asyncio.sleep(61)
-    tokens.append((await credentials.identity()).headers)
-    (tmp_path / "token").unlink()
+    tokens.append(await bearer(credentials))
+    file.unlink()
     await asyncio.sleep(61)
-    tokens.append((await credentials.identity()).headers)
-    assert [dict(each)["Authorization"] for each in tokens] == [
-        "Bearer first",
-        "Bearer first",
-        "Bearer second",
-        "Bearer second",
-    ]
+    tokens.append(await bearer(credentials))
+    first, second = "Bearer first", "Bearer second"
+    assert tokens == [first, first, second, second]
 
 
 def test_the_master_flag_overrides_the_server(tmp_path: Path) -> None:
@@ -94,9 +107,8 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     first = kubeconfig(tmp_path / "one", users=[])
-    users = [{"name": "u", "user": {"tokenFile": "token"}}]
-    clusters = [{"name": "c", "cluster": {"server": "https://other"}}]
-    second = kubeconfig(tmp_path / "two", users=users, clusters=clusters)
+    other = {"server": "https://other"}
+    second = kubeconfig(tmp_path / "two", {"tokenFile": "token"}, other)
     credentials = load_credentials(f"{first}:{second}", "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
     assert isinstance(credentials._source, TokenFile)
@@ -104,68 +116,92 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "problem"),
     [
         ({"current-context": ""}, "no current-context is set; set one of: here"),
         ({"current-context": "gone"}, "there is no context 'gone'; there is: here"),
         ({"clusters": []}, "there is no cluster 'c'; there is: (none)"),
         ({"users": []}, "there is no user 'u'; there is: (none)"),
-        (
-            {"clusters": [{"name": "c", "cluster": {}}]},
-            "the cluster of context 'here' names no server",
-        ),
-        (
-            {"clusters": [{"name": "c", "cluster": {"server": "ftp://x"}}]},
-            "server 'ftp://x' is not a usable http:// or https:// URL",
-        ),
-        (
-            {
-                "clusters": [
-                    {
-                        "name": "c",
-                        "cluster": {
-                            "server": "https://x",
-                            "certificate-authority": "absent.pem",
-                        },
-                    }
-                ]
-            },
-            "absent.pem: No such file or directory",
-        ),
-        (
-            {"users": [{"name": "u", "user": {"client-key-data": "%"}}]},
-            "client-key-data is not base64",
-        ),
-        (
-            {"users": [{"name": "u", "user": {"client-certificate-data": "YQ=="}}]},
-            "client-key is missing: a certificate and its key go together",
-        ),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_is_named(
-    tmp_path: Path, changes: dict[str, Any], message: str
+    tmp_path: Path, changes: dict[str, Any], problem: str
 ) -> None:
-    """One line with the file, the wrong value and the values that exist."""
-    with pytest.raises(ConfigError) as caught:
-        load_credentials(kubeconfig(tmp_path, **changes), "", CLOCK)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert problem in problem_of(kubeconfig(tmp_path, **changes))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("user", "problem"),
     [
+        ({"client-key-data": "%"}, "client-key-data is not base64"),
+        (
+            {"client-certificate-data": "YQ=="},
+            "client-key is missing: a certificate and its key go together",
+        ),
+        ({"client-key-data": "YQ=="}, "client-certificate is missing"),
+        ({"client-certificate-data": "é"}, "client-certificate-data is not base64"),
+        ({"exec": [1]}, "user 'u': exec: Expected `object | null`, got `array`"),
+        ({"exec": {"args": 5}}, "exec.args: Expected `array | null`, got `int`"),
+        ({"exec": {"env": {"a": "b"}}}, "exec.env: Expected `array | null`"),
+        ({"as-groups": "admins"}, "as-groups: Expected `array | null`, got `str`"),
+        ({"as": "a\nb"}, "Impersonate-User contains characters that cannot be sent"),
+        ({"token": 5}, "token: Expected `str | null`, got `int`"),
+    ],
+)
+def test_a_user_that_cannot_be_used_is_named(
+    tmp_path: Path, user: dict[str, Any], problem: str
+) -> None:
+    assert problem in problem_of(kubeconfig(tmp_path, user))
+
+
+NO_CERTIFICATE = base64.b64encode(b"no certificate").decode()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "problem"),
+    [
+        ({"server": None}, "the cluster of context 'here' names no server"),
+        (
+            {"server": "ftp://x"},
+            "server 'ftp://x' is not a usable http:// or https:// URL",
+        ),
+        (
+            {"certificate-authority": "absent.pem"},
+            "absent.pem: No such file or directory",
+        ),
+        (
+            {"certificate-authority-data": NO_CERTIFICATE},
+            "certificate-authority cannot be used",
+        ),
+        ({"certificate-authority": "/dev/null"}, "certificate-authority is empty"),
+        ({"insecure-skip-tls-verify": "false"}, "Expected `bool | null`, got `str`"),
+        ({"proxy-url": 5}, "proxy-url: Expected `str | null`, got `int`"),
+        ({"proxy-url": "http://[x"}, "it needs a host, and a port from 0 to 65535"),
+        ({"proxy-url": "socks5://x"}, "only http:// and https:// proxies"),
+        ({"tls-server-name": 5}, "tls-server-name: Expected"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_named(
+    tmp_path: Path, cluster: dict[str, Any], problem: str
+) -> None:
+    assert problem in problem_of(kubeconfig(tmp_path, cluster=cluster))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "k: No such file"),
         ("{", "line 2: not valid YAML"),
         ("- a\n", "its top level is no mapping"),
         ("# nothing", "the file is empty"),
     ],
 )
 def test_a_file_that_is_no_kubeconfig_is_named(
-    tmp_path: Path, text: str, message: str
+    tmp_path: Path, text: str | None, problem: str
 ) -> None:
-    (tmp_path / "k").write_text(text + "\n")
-    with pytest.raises(ConfigError, match=message):
-        load_credentials(str(tmp_path / "k"), "", CLOCK)
+    if text is not None:
+        (tmp_path / "k").write_text(text + "\n")
+    assert problem in problem_of(str(tmp_path / "k"))
 
 
 async def test_null_is_empty_in_a_kubeconfig(tmp_path: Path) -> None:
@@ -188,26 +224,13 @@ async def test_null_is_empty_in_a_kubeconfig(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"sh exited with 1$"):
         await credentials.identity()
     impersonated = {"as": "jane", "as-groups": [None], "as-user-extra": {"a": None}}
-    user = {"token": "t", **impersonated}
-    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    assert (await load_credentials(path, "", CLOCK).identity()).headers == (
+    assert (
+        await load(tmp_path, {"token": "t", **impersonated}).identity()
+    ).headers == (
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "jane"),
         ("Impersonate-Group", ""),
     )
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent: No such file"):
-        load_credentials(str(tmp_path / "absent"), "", CLOCK)
-
-
-def test_an_invalid_certificate_is_named(tmp_path: Path) -> None:
-    data = base64.b64encode(b"no certificate").decode()
-    cluster = {"server": "https://x", "certificate-authority-data": data}
-    path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
-    with pytest.raises(ConfigError, match="certificate-authority cannot be used"):
-        load_credentials(path, "", CLOCK)
 
 
 @pytest.mark.looptime
@@ -238,17 +261,14 @@ def test_without_configuration_the_error_lists_the_options(
 @pytest.mark.looptime
 async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
-    users = [{"name": "u", "user": {"tokenFile": "token"}}]
-    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    credentials = load(tmp_path, {"tokenFile": "token"})
     refused = await credentials.identity()
     assert await credentials.refresh(refused) is False
     (tmp_path / "token").write_text("second")
     # Several requests were refused at once; each may be sent again.
     assert await credentials.refresh(refused) is True
     assert await credentials.refresh(refused) is True
-    assert (await credentials.identity()).headers == (
-        ("Authorization", "Bearer second"),
-    )
+    assert await bearer(credentials) == "Bearer second"
 
 
 @pytest.mark.looptime
@@ -257,10 +277,8 @@ async def test_changed_certificate_files_are_used(tmp_path: Path) -> None:
     pair = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(pair.certificate)
     (tmp_path / "a.key").write_bytes(pair.key)
-    users = [
-        {"name": "u", "user": {"client-certificate": "a.crt", "client-key": "a.key"}}
-    ]
-    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    files = {"client-certificate": "a.crt", "client-key": "a.key"}
+    credentials = load(tmp_path, files)
     first = (await credentials.identity()).tls
     await asyncio.sleep(11)
     assert (await credentials.identity()).tls is first
@@ -282,8 +300,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
         "as-groups": ["a", "b"],
         "as-user-extra": {"scopes/x": ["v", "w"]},
     }
-    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    assert (await load_credentials(path, "", CLOCK).identity()).headers == (
+    assert (await load(tmp_path, user).identity()).headers == (
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "jane"),
         ("Impersonate-Uid", "7"),
@@ -294,25 +311,24 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("server", "proxy"),
+    [
+        ("https://a.example", "http://environment:3128"),
+        ("https://spared.example", None),
+        ("https://127.0.0.1:6443", None),
+        ("https://10.96.0.1", None),
+        ("https://10.0.0.1", "http://environment:3128"),
+    ],
+)
 def test_a_proxy_is_the_kubeconfigs_or_the_environments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, proxy: str | None
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
-    monkeypatch.setenv("NO_PROXY", "spared.example")
-    proxies = []
-    for cluster in (
-        {"server": "https://a.example", "proxy-url": "http://own:1"},
-        {"server": "https://a.example"},
-        {"server": "https://spared.example"},
-        {"server": "https://127.0.0.1:6443"},
-    ):
-        path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
-        proxies.append(load_credentials(path, "", CLOCK).proxy)
-    assert proxies == ["http://own:1", "http://environment:3128", None, None]
-    cluster = {"server": "https://a.example", "proxy-url": "socks5://x"}
-    path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
-    with pytest.raises(ConfigError, match="only http:// and https:// proxies"):
-        load_credentials(path, "", CLOCK)
+    monkeypatch.setenv("NO_PROXY", "localhost,spared.example,10.96.0.0/12")
+    assert load(tmp_path, cluster={"server": server}).proxy == proxy
+    own = {"server": server, "proxy-url": "http://own:1"}
+    assert load(tmp_path, cluster=own).proxy == "http://own:1"
 
 
 def test_if_one_of_several_files_is_missing_it_is_ignored(
@@ -385,25 +401,13 @@ class Plugin:
                 **section,
             }
         }
-        clusters = [
-            {
-                "name": "c",
-                "cluster": {"server": "https://127.0.0.1:6443", **(cluster or {})},
-            }
-        ]
-        path = kubeconfig(
-            self._directory, users=[{"name": "u", "user": user}], clusters=clusters
-        )
+        path = kubeconfig(self._directory, user, cluster)
         return load_credentials(path, "", self.clock)
 
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Plugin:
     return Plugin(tmp_path)
-
-
-async def bearer(credentials: Credentials) -> str:
-    return dict((await credentials.identity()).headers)["Authorization"]
 
 
 async def test_a_plugin_is_run_once_for_all_that_wait(
@@ -659,8 +663,7 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
 ) -> None:
     """The file is empty for a moment; without an earlier token that is an error."""
     (tmp_path / "token").write_text("good")
-    users = [{"name": "u", "user": {"tokenFile": "token"}}]
-    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    credentials = load(tmp_path, {"tokenFile": "token"})
     await credentials.identity()
     (tmp_path / "token").write_text("")
     await asyncio.sleep(61)
@@ -668,71 +671,6 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     (tmp_path / "token").write_text("better")
     assert await bearer(credentials) == "Bearer better"
     (tmp_path / "token").write_text("")
-    fresh = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    fresh = load(tmp_path, {"tokenFile": "token"})
     with pytest.raises(ConfigError, match="the file is empty"):
         await fresh.identity()
-
-
-@pytest.mark.parametrize(
-    ("user", "problem"),
-    [
-        ({"exec": [1]}, "user 'u': exec: Expected `object | null`, got `array`"),
-        ({"exec": {"args": 5}}, "exec.args: Expected `array | null`, got `int`"),
-        ({"exec": {"env": {"a": "b"}}}, "exec.env: Expected `array | null`"),
-        ({"as-groups": "admins"}, "as-groups: Expected `array | null`, got `str`"),
-        ({"as": "a\nb"}, "Impersonate-User contains characters that cannot be sent"),
-        ({"token": 5}, "token: Expected `str | null`, got `int`"),
-        ({"client-key-data": "YQ=="}, "client-certificate is missing"),
-        ({"client-certificate-data": "é"}, "client-certificate-data is not base64"),
-    ],
-)
-def test_a_user_of_wrong_types_is_one_line(
-    tmp_path: Path, user: dict[str, Any], problem: str
-) -> None:
-    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    with pytest.raises(ConfigError) as caught:
-        load_credentials(path, "", CLOCK)
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("cluster", "problem"),
-    [
-        ({"insecure-skip-tls-verify": "false"}, "Expected `bool | null`, got `str`"),
-        ({"proxy-url": 5}, "proxy-url: Expected `str | null`, got `int`"),
-        ({"proxy-url": "http://[x"}, "it needs a host, and a port from 0 to 65535"),
-        ({"tls-server-name": 5}, "tls-server-name: Expected"),
-        (
-            {"certificate-authority": "/dev/null"},
-            "certificate-authority is empty",
-        ),
-    ],
-)
-def test_a_cluster_of_wrong_types_is_one_line(
-    tmp_path: Path, cluster: dict[str, Any], problem: str
-) -> None:
-    entry = {"server": "https://x", **cluster}
-    path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": entry}])
-    with pytest.raises(ConfigError) as caught:
-        load_credentials(path, "", CLOCK)
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_ranges_of_addresses_need_no_proxy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
-    monkeypatch.setenv("NO_PROXY", "localhost,10.96.0.0/12")
-    proxies = [
-        load_credentials(
-            kubeconfig(
-                tmp_path, clusters=[{"name": "c", "cluster": {"server": server}}]
-            ),
-            "",
-            CLOCK,
-        ).proxy
-        for server in ("https://10.96.0.1", "https://10.0.0.1")
-    ]
-    assert proxies == [None, "http://environment:3128"]
