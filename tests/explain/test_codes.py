@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
@@ -16,6 +17,7 @@ from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.explain.cause import Item, State
 from controller_manager.explain.explainer import explain_item
 from tests.clusters import Cluster
+from tests.explain.given import Given
 from tests.explain.test_objects import NOW, add_node, pod, view_of
 
 pytestmark = pytest.mark.looptime
@@ -25,16 +27,16 @@ TEMPLATE = {
     "spec": {"containers": [{"name": "app", "image": "a"}]},
 }
 ON_DELETE = "OnDelete waits until somebody deletes them"
-RESOURCES = {"requests": {"storage": "1Gi"}}
 
 
 async def found(
-    cluster: Cluster, resource: AnyResource, **parts: Any
+    cluster: Cluster, resource: AnyResource, server: Given | None = None, **parts: Any
 ) -> list[tuple[str, State, str]]:
     """Return code, state and sentence of each cause of an object."""
-    metadata = {"namespace": "default", "name": "db", "uid": "u", **parts}
-    body = {"metadata": metadata, **metadata.pop("body")}
-    explanation = await explain_item(view_of(cluster), Item(resource, body))
+    metadata = {"namespace": "default", "name": "db", "uid": "u"}
+    explanation = await explain_item(
+        view_of(cluster, server), Item(resource, {"metadata": metadata, **parts})
+    )
     return [(each.code, each.state, each.what) for each in explanation.causes]
 
 
@@ -100,208 +102,180 @@ async def test_a_strategy_keeps_pods_of_the_old_template(
         "currentRevision": current,
         "updateRevision": "db-2",
     }
-    assert await found(
-        cluster, STATEFUL_SETS, body={"spec": spec, "status": status}
-    ) == [cause]
+    assert await found(cluster, STATEFUL_SETS, spec=spec, status=status) == [cause]
 
 
-async def test_two_autoscalers_of_one_workload_are_named(cluster: Cluster) -> None:
-    for name in ("day", "night"):
-        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-        cluster.add(
-            "HorizontalPodAutoscaler",
-            name,
-            "autoscaling/v2",
-            spec={"scaleTargetRef": target, "maxReplicas": 3},
-        )
-    spec = {"replicas": 0, "selector": {"matchLabels": {"app": "db"}}}
-    causes = await found(
-        cluster, STATEFUL_SETS, body={"spec": {**spec, "template": TEMPLATE}}
+CASES = yaml.safe_load("""
+two autoscalers of one workload are named:
+  kind: StatefulSet
+  object: {spec: {replicas: 0, selector: {matchLabels: {app: db}}, template: {}}}
+  horizontalpodautoscalers:
+    - &scaler
+      metadata: {name: day, namespace: default}
+      spec:
+        maxReplicas: 3
+        scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+    - {<<: *scaler, metadata: {name: night, namespace: default}}
+  first: [TwoAutoscalers, stuck, "several autoscalers set its replicas: day, night"]
+
+a claim whose volume is gone has lost its data:
+  kind: PersistentVolumeClaim
+  object: {spec: {volumeName: disk}, status: {phase: Lost}}
+  only: [VolumeLost, stuck, "the volume disk, with the data of the claim, is gone"]
+
+a claim cannot have a volume of another claim:
+  kind: PersistentVolumeClaim
+  object:
+    spec:
+      volumeName: disk
+      accessModes: [ReadWriteOnce]
+      resources: {requests: {storage: 1Gi}}
+      storageClassName: ''
+    status: {phase: Pending}
+  persistentvolumes:
+    - metadata: {name: disk}
+      spec:
+        capacity: {storage: 1Gi}
+        accessModes: [ReadWriteOnce]
+        hostPath: {path: /d}
+        claimRef: {namespace: shop, name: other, uid: o}
+  only:
+    - VolumeMismatch
+    - stuck
+    - "the claim names the volume disk, which it cannot have:
+      it is bound to the claim shop/other"
+
+a job of another controller is said so:
+  kind: Job
+  object: {spec: {managedBy: example.com/queue, template: {}}}
+  only:
+    - ManagedByOther
+    - progressing
+    - the job is managed by example.com/queue, not by the job controller
+
+an autoscaler at its limit is said so:
+  kind: HorizontalPodAutoscaler
+  object:
+    spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: X, name: db}}
+    status:
+      conditions: [{type: ScalingLimited, status: 'True', reason: TooManyReplicas}]
+  last: [MaxReplicas, stuck, "the metrics ask for more pods than maxReplicas, 3"]
+
+a budget whose pods cannot be counted says why:
+  kind: PodDisruptionBudget
+  object:
+    spec: {maxUnavailable: 1, selector: {matchLabels: {app: db}}}
+    status:
+      conditions:
+        - type: DisruptionAllowed
+          status: 'False'
+          reason: SyncFailed
+          message: pods without a controller.
+  only:
+    - BudgetNotCounted
+    - stuck
+    - "no pod may be evicted, because the expected pods cannot be counted:
+      pods without a controller"
+
+# Somebody may have switched the endpoint slice controller off.
+ready pods that no slice has are not published:
+  kind: Service
+  object: {spec: {selector: {app: db}}}
+  nodes:
+    - {metadata: {name: n}, status: {conditions: [{type: Ready, status: 'True'}]}}
+  pods:
+    - metadata: {name: db-0, namespace: default, labels: {app: db}}
+      spec: {nodeName: n, containers: []}
+      status:
+        phase: Running
+        podIP: 10.0.0.1
+        podIPs: [{ip: 10.0.0.1}]
+        conditions:
+          - {type: Ready, status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z'}
+  only: [NotPublished, progressing, no endpoint slice has its 1 ready pod yet]
+
+# A new pod must not start with data that go with their owner.
+a set waits for the claim of an earlier set to go:
+  kind: StatefulSet
+  object:
+    spec:
+      replicas: 1
+      selector: {matchLabels: {app: db}}
+      template: {metadata: {labels: {app: db}}, spec: {containers: [{name: app}]}}
+      volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]
+    status: {replicas: 0, currentRevision: db-1, updateRevision: db-1}
+  persistentvolumeclaims:
+    - metadata:
+        name: data-db-0
+        namespace: default
+        ownerReferences:
+          - {apiVersion: apps/v1, kind: StatefulSet, name: db, uid: earlier}
+  only:
+    - WaitsForClaim
+    - stuck
+    - "1 of 1 pods do not exist yet, because the set waits for PersistentVolumeClaim
+      data-db-0: it waits for this claim to be deleted with its owner"
+
+a deployment whose replica set is refused says why: &refused
+  kind: Deployment
+  object:
+    spec: &spec
+      replicas: 1
+      selector: {matchLabels: {app: db}}
+      template: {metadata: {labels: {app: db}}, spec: {containers: [{name: app}]}}
+    status:
+      conditions:
+        - &condition
+          type: Progressing
+          status: 'False'
+          reason: ReplicaSetCreateError
+          message: Admission did something.
+  only: [ReplicaSetRefused, stuck, Admission did something]
+
+a deployment whose replica set is changed says why:
+  <<: *refused
+  object:
+    spec: *spec
+    status: {conditions: [{<<: *condition, reason: ReplicaSetMutated}]}
+  only: [ReplicaSetMutated, stuck, Admission did something]
+""")
+KINDS: dict[str, AnyResource] = {
+    each.kind: each
+    for each in (
+        *(BUDGETS, CLAIMS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS),
+        *(SERVICES, STATEFUL_SETS),
     )
-    assert causes[0] == (
-        "TwoAutoscalers",
-        State.STUCK,
-        "several autoscalers set its replicas: day, night",
-    )
+}
 
 
-async def test_a_claim_whose_volume_is_gone_has_lost_its_data(cluster: Cluster) -> None:
-    spec = {"volumeName": "disk", "resources": RESOURCES}
-    body = {"spec": spec, "status": {"phase": "Lost"}}
-    assert await found(cluster, CLAIMS, body=body) == [
-        (
-            "VolumeLost",
-            State.STUCK,
-            "the volume disk, with the data of the claim, is gone",
-        )
-    ]
+WHICH = ("only", "first", "last")
 
 
-async def test_a_claim_cannot_have_a_volume_of_another_claim(cluster: Cluster) -> None:
-    cluster.add(
-        "PersistentVolume",
-        "disk",
-        spec={
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": "/d"},
-            "claimRef": {"namespace": "shop", "name": "other", "uid": "o"},
-        },
-    )
-    spec = {
-        "volumeName": "disk",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": RESOURCES,
-        "storageClassName": "",
+@pytest.mark.parametrize("name", CASES)
+async def test_a_state_has_a_code_and_a_sentence(cluster: Cluster, name: str) -> None:
+    """The only cause, the first or the last one is compared."""
+    case = dict(CASES[name])
+    resource, parts = KINDS[case.pop("kind")], case.pop("object")
+    expected = {
+        each: case.pop(each) for each in ("only", "first", "last") if each in case
     }
-    body = {"spec": spec, "status": {"phase": "Pending"}}
-    assert await found(cluster, CLAIMS, body=body) == [
-        (
-            "VolumeMismatch",
-            State.STUCK,
-            (
-                "the claim names the volume disk, which it cannot have: it is bound "
-                "to the claim shop/other"
-            ),
-        )
-    ]
-
-
-async def test_a_job_of_another_controller_is_said_so(cluster: Cluster) -> None:
-    spec = {"managedBy": "example.com/queue", "template": TEMPLATE}
-    assert await found(cluster, JOBS, body={"spec": spec}) == [
-        (
-            "ManagedByOther",
-            State.PROGRESSING,
-            "the job is managed by example.com/queue, not by the job controller",
-        )
-    ]
-
-
-async def test_an_autoscaler_at_its_limit_is_said_so(cluster: Cluster) -> None:
-    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-    limited = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
-    body = {
-        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
-        "status": {"conditions": [limited]},
-    }
-    codes = await found(cluster, HORIZONTAL_POD_AUTOSCALERS, body=body)
-    sentence = "the metrics ask for more pods than maxReplicas, 3"
-    assert ("MaxReplicas", sentence) in [(each[0], each[2]) for each in codes]
+    causes = await found(cluster, resource, Given(**case), **parts)
+    rows = [[code, state.value.lower(), what] for code, state, what in causes]
+    ((which, row),) = expected.items()
+    assert rows[-1 if which == "last" else 0] == row
+    assert which != "only" or len(rows) == 1
 
 
 async def test_a_kubelet_that_does_not_end_a_pod_is_named(cluster: Cluster) -> None:
     """Its grace period has ended a day ago."""
     add_node(cluster)
-    causes = await found(
-        cluster,
-        PODS,
-        deletionTimestamp="2025-12-31T00:00:00Z",
-        deletionGracePeriodSeconds=30,
-        body=pod(),
-    )
-    assert causes == [
-        (
-            "KubeletDoesNotEnd",
-            State.STUCK,
-            "the kubelet of node-0 has not ended the pod after its grace period",
-        )
-    ]
-
-
-async def test_a_budget_whose_pods_cannot_be_counted_says_why(cluster: Cluster) -> None:
-    failed = {
-        "type": "DisruptionAllowed",
-        "status": "False",
-        "reason": "SyncFailed",
-        "message": "pods without a controller.",
-        "lastTransitionTime": NOW,
+    times = {
+        "deletionTimestamp": "2025-12-31T00:00:00Z",
+        "deletionGracePeriodSeconds": 30,
     }
-    body = {
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
-        "status": {"conditions": [failed]},
-    }
-    assert await found(cluster, BUDGETS, body=body) == [
-        (
-            "BudgetNotCounted",
-            State.STUCK,
-            (
-                "no pod may be evicted, because the expected pods cannot be counted: "
-                "pods without a controller"
-            ),
-        )
-    ]
-
-
-async def test_ready_pods_that_no_slice_has_are_not_published(cluster: Cluster) -> None:
-    """Somebody may have switched the endpoint slice controller off."""
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": NOW}
-    add_node(cluster)
-    metadata = {"name": "db-0", "labels": {"app": "db"}}
-    cluster.add(
-        "Pod",
-        "db-0",
-        metadata=metadata,
-        **pod(conditions=[ready], podIP="10.0.0.1", podIPs=[{"ip": "10.0.0.1"}]),
-    )
-    assert await found(
-        cluster, SERVICES, body={"spec": {"selector": {"app": "db"}}}
-    ) == [
-        (
-            "NotPublished",
-            State.PROGRESSING,
-            "no endpoint slice has its 1 ready pod yet",
-        )
-    ]
-
-
-async def test_a_set_waits_for_the_claim_of_an_earlier_set_to_go(
-    cluster: Cluster,
-) -> None:
-    """A new pod must not start with data that go with their owner."""
-    name = "data-db-0"
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": RESOURCES}
-    earlier = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-    metadata = {"name": name, "ownerReferences": [{**earlier, "uid": "earlier"}]}
-    cluster.add("PersistentVolumeClaim", name, metadata=metadata, spec=spec)
-    body = {
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": "db"}},
-            "template": TEMPLATE,
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}],
-        },
-        "status": {"replicas": 0, "currentRevision": "db-1", "updateRevision": "db-1"},
-    }
-    said = (
-        "1 of 1 pods do not exist yet, because the set waits for PersistentVolumeClaim "
-        "data-db-0: it waits for this claim to be deleted with its owner"
-    )
-    causes = await found(cluster, STATEFUL_SETS, body=body)
-    assert causes == [("WaitsForClaim", State.STUCK, said)]
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [
-        ("ReplicaSetCreateError", "ReplicaSetRefused"),
-        ("ReplicaSetMutated", "ReplicaSetMutated"),
-    ],
-)
-async def test_a_deployment_that_gets_no_new_replica_set_says_why(
-    cluster: Cluster, reason: str, code: str
-) -> None:
-    condition = {
-        "type": "Progressing",
-        "status": "False",
-        "reason": reason,
-        "message": "Admission did something.",
-    }
-    selector = {"matchLabels": {"app": "db"}}
-    body = {
-        "spec": {"selector": selector, "template": TEMPLATE, "replicas": 1},
-        "status": {"conditions": [condition]},
-    }
-    assert await found(cluster, DEPLOYMENTS, body=body) == [
-        (code, State.STUCK, "Admission did something")
+    body = {"metadata": {"namespace": "default", "name": "db", **times}, **pod()}
+    said = "the kubelet of node-0 has not ended the pod after its grace period"
+    causes = (await explain_item(view_of(cluster), Item(PODS, body))).causes
+    assert [(each.code, each.state, each.what) for each in causes] == [
+        ("KubeletDoesNotEnd", State.STUCK, said)
     ]
