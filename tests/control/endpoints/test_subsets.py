@@ -46,48 +46,36 @@ def subset(addresses: str, *ports: tuple[str, int], unready: str = "") -> JSON:
 HTTP, DNS = ("http", 80), ("dns", 53)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param([], [], id="nothing"),
-        pytest.param([{}], [], id="an empty subset"),
-        pytest.param([{"ports": [{"port": 80}]}], [], id="ports without addresses"),
-        pytest.param([subset("1")], [subset("1")], id="addresses without ports"),
-        pytest.param(
-            [subset("2 1 2", HTTP)], [subset("1 2", HTTP)], id="addresses are sorted"
-        ),
-        pytest.param(
-            [subset("1", HTTP), subset("2", HTTP)],
-            [subset("1 2", HTTP)],
-            id="subsets with the same ports are merged",
-        ),
-        pytest.param(
-            [subset("1", HTTP), subset("1", DNS)],
-            [subset("1", DNS, HTTP)],
-            id="ports with the same addresses are merged",
-        ),
-        pytest.param(
-            [subset("1", HTTP, DNS), subset("2", HTTP)],
-            [subset("1", DNS), subset("1 2", HTTP)],
-            id="each port has its addresses",
-        ),
-        pytest.param(
-            [subset("1", HTTP), subset("", HTTP, unready="1 2")],
-            [subset("", HTTP, unready="1 2")],
-            id="not ready counts more than ready",
-        ),
-        pytest.param(
-            [subset("1"), subset("1", HTTP)],
-            [subset("1", HTTP)],
-            id="the same addresses with and without ports",
-        ),
-        pytest.param(
-            [subset("1 2"), subset("1", HTTP)],
-            [subset("1", HTTP), subset("1 2")],
-            id="other addresses with and without ports",
-        ),
-    ],
-)
+READY_1 = subset("1", HTTP)
+UNREADY = subset("", HTTP, unready="1 2")
+REPACKED: dict[str, tuple[list[JSON], list[JSON]]] = {
+    "nothing": ([], []),
+    "an empty subset": ([{}], []),
+    "ports without addresses": ([{"ports": [{"port": 80}]}], []),
+    "addresses without ports": ([subset("1")], [subset("1")]),
+    "addresses are sorted": ([subset("2 1 2", HTTP)], [subset("1 2", HTTP)]),
+    "subsets with the same ports are merged": (
+        [READY_1, subset("2", HTTP)],
+        [subset("1 2", HTTP)],
+    ),
+    "ports with the same addresses are merged": (
+        [READY_1, subset("1", DNS)],
+        [subset("1", DNS, HTTP)],
+    ),
+    "each port has its addresses": (
+        [subset("1", HTTP, DNS), subset("2", HTTP)],
+        [subset("1", DNS), subset("1 2", HTTP)],
+    ),
+    "not ready counts more than ready": ([READY_1, UNREADY], [UNREADY]),
+    "the same addresses with and without ports": ([subset("1"), READY_1], [READY_1]),
+    "other addresses with and without ports": (
+        [subset("1 2"), READY_1],
+        [READY_1, subset("1 2")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), REPACKED.values(), ids=REPACKED)
 def test_subsets_are_repacked(given: list[JSON], expected: list[JSON]) -> None:
     """As few of them as possible; the order of several is that of their hashes."""
     found = repack(subsets(*given))
@@ -274,40 +262,28 @@ def container(**port: Any) -> dict[str, Any]:
     return {"ports": [{"protocol": "TCP", **port}]}
 
 
+def web(port: int, **more: str) -> dict[str, Any]:
+    return container(name="web", containerPort=port) | more
+
+
+SIDECAR = {"restartPolicy": "Always"}
+
+
 @pytest.mark.parametrize(
-    ("spec", "found"),
+    ("containers", "init", "found"),
     [
-        ({"containers": [container(name="web", containerPort=8080)]}, {"http": 8080}),
-        ({"containers": [container(name="dns", containerPort=53)]}, {}),
-        (
-            {"containers": [container(name="dns", containerPort=53, protocol="UDP")]},
-            {"dns": 53},
-        ),
-        ({}, {}),
-        (
-            {
-                "containers": [container(name="web", containerPort=1)],
-                "initContainers": [
-                    container(name="web", containerPort=2) | {"restartPolicy": "Always"}
-                ],
-            },
-            {"http": 1},
-        ),
-        (
-            {
-                "initContainers": [
-                    container(name="web", containerPort=3),
-                    container(name="web", containerPort=4)
-                    | {"restartPolicy": "Always"},
-                ]
-            },
-            {"http": 4},
-        ),
+        ([web(8080)], [], {"http": 8080}),
+        ([container(name="dns", containerPort=53)], [], {}),
+        ([container(name="dns", containerPort=53, protocol="UDP")], [], {"dns": 53}),
+        ([], [], {}),
+        ([web(1)], [web(2, **SIDECAR)], {"http": 1}),
+        ([], [web(3), web(4, **SIDECAR)], {"http": 4}),
     ],
 )
 def test_named_ports_are_looked_up_in_containers_and_sidecars(
-    spec: dict[str, Any], found: dict[str, int]
+    containers: list[JSON], init: list[JSON], found: dict[str, int]
 ) -> None:
+    spec = {"containers": containers, "initContainers": init}
     ports = endpoint_ports(service(ports=PORTS), pod("a", spec=spec))
     assert {each.name: each.port for each in ports} == {"metrics": 9100, **found}
 
