@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
@@ -27,9 +28,7 @@ from tests.doctor.patients import (
 )
 from tests.odd_discovery import NULL_VERBS, UNREADABLE, WithGroup
 
-ALLOW = "; mend: allow it in a role of this identity"
 UPSTREAM = "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
-RECONCILE = "controller-manager roles {} | kubectl auth reconcile -f -"
 DATA = Path(__file__).parents[1] / "data"
 GRANULAR = "DRAResourceClaimGranularStatusAuthorization"
 OWN = "host_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
@@ -46,10 +45,18 @@ async def hold(patient: Patient, holder: str) -> None:
     await patient.cluster.client.create_json(LEASES, "kube-system", body)
 
 
-def add_static_pod(patient: Patient, *command: str) -> None:
+def add_static_pod(
+    patient: Patient, *command: str, name: str = "", program: str = ""
+) -> None:
+    """Add the static pod of a manager; `name` is that of another node."""
     kind = patient.cluster.server.catalogue.find("", "v1", "pods")
     assert kind is not None
     pod = dict(static_pod(*command))
+    if name:
+        pod["metadata"] |= {"name": f"kube-controller-manager-{name}"}
+        pod["spec"] |= {"nodeName": name}
+    if program:
+        pod["spec"]["containers"][0]["command"][0] = program
     patient.cluster.server.objects.create(kind, "kube-system", pod)
 
 
@@ -58,6 +65,8 @@ async def test_on_a_healthy_cluster_all_checks_are_ok(patient: Patient) -> None:
     results = await patient.examined()
     assert await patient.faults() == []
     assert not has_errors(results)
+    line = await patient.line("rights: leases")
+    assert line == "ok rights: leases all rights are there"
     assert [each.check for each in results] == [
         *("flags", "keys", "server", "version", "controllers", "resources"),
         *("discovery", "rights: caches", "rights: tokens"),
@@ -83,112 +92,26 @@ async def test_the_report_as_json_has_the_same_findings(patient: Patient) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("resource", "verb", "line"),
-    [
-        ("events", "patch", "rights: events may not patch events in kube-system"),
-        (
-            "serviceaccounts/token",
-            "create",
-            ("rights: tokens may not create serviceaccounts/token in kube-system"),
-        ),
-        (
-            "secrets",
-            "delete",
-            "rights: serviceaccount-token-controller may not delete secrets",
-        ),
-        ("*", "watch", "rights: caches may not watch *.*"),
-    ],
-)
-async def test_each_right_that_the_manager_lacks_is_one_line(
-    patient: Patient, resource: str, verb: str, line: str
-) -> None:
-    await patient.forbid(MANAGER, verb, resource)
-    assert await patient.faults() == [f"error {line}{ALLOW}"]
+FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
+ROLES = {"MANAGER": MANAGER, "JOBS": "system:controller:job-controller"}
 
 
-async def test_a_lease_that_may_not_be_written_is_one_line(patient: Patient) -> None:
-    """The name of the lease counts: one name is in the role of the manager."""
-    name = "other"
-    locking = "system::leader-locking-kube-controller-manager"
-    await patient.cluster.client.delete(ROLE_BINDINGS, "kube-system", locking)
-    assert await patient.line("rights: leases") == (
-        "ok rights: leases all rights are there"
-    )
-    faults = await patient.faults(leader_elect_resource_name=name)
-    assert faults == [
-        (
-            "error rights: leases may not get, update leases.coordination.k8s.io "
-            f"{name} in kube-system{ALLOW}"
-        ),
-        (
-            f"warning lease the lease kube-system/{name} may not be read; mend: see "
-            "rights: leases"
-        ),
-    ]
-
-
-async def test_a_coordinated_election_needs_a_lease_candidate(
-    patient: Patient,
-) -> None:
-    """The role of kube-controller-manager has it only in kube-system."""
-    flags = {
-        "feature_gates": "CoordinatedLeaderElection=true",
-        "leader_elect_resource_namespace": "default",
-    }
-    assert await patient.line("rights: lease candidates", **flags) == (
-        "error rights: lease candidates may not create, get, update "
-        f"leasecandidates.coordination.k8s.io in default{ALLOW}"
-    )
-
-
-async def test_caches_that_no_controller_has_need_no_right(patient: Patient) -> None:
-    await patient.forbid(MANAGER, "watch", "*")
-    assert await patient.line(
-        "rights: caches", controllers="horizontal-pod-autoscaler-controller"
-    ) == (
-        "error rights: caches may not watch pods; watch "
-        f"horizontalpodautoscalers.autoscaling{ALLOW}"
-    )
-
-
-async def test_missing_rights_of_one_kind_are_only_one_line(patient: Patient) -> None:
-    await patient.forbid(MANAGER, "delete", "secrets")
-    assert await patient.faults() == [
-        f"error rights: serviceaccount-token-controller may not delete secrets{ALLOW}"
-    ]
-
-
-async def test_without_accounts_the_manager_needs_the_rights_of_all_controllers(
-    patient: Patient,
-) -> None:
-    flags = {"controllers": "ttl", "use_service_account_credentials": "false"}
-    line = await patient.line("rights: controllers", **flags)
-    assert line == (
-        f"error rights: controllers ttl-controller may not patch, update nodes{ALLOW}"
-    )
-
-
-async def test_a_controller_without_its_binding_is_one_line(patient: Patient) -> None:
-    role = "system:controller:job-controller"
-    await patient.cluster.client.delete(BINDINGS, "", role)
-    assert await patient.faults() == [
-        (
-            f"error accounts kube-system/job-controller may do nothing: {role} is not "
-            f"bound to it; mend: {RECONCILE.format('job-controller')}"
-        )
-    ]
-
-
-async def test_a_role_that_lacks_a_verb_is_one_line(patient: Patient) -> None:
-    role = "system:controller:job-controller"
-    await patient.forbid(role, "create", "pods")
-    assert await patient.faults() == [
-        (
-            "error accounts kube-system/job-controller may not create pods; mend: "
-            f"{RECONCILE.format('job-controller')}"
-        )
-    ]
+@pytest.mark.parametrize("name", FAULTS)
+async def test_each_fault_is_one_line(patient: Patient, name: str) -> None:
+    fault = FAULTS[name]
+    if "forbid" in fault:
+        role, verbs, resource = fault["forbid"]
+        for verb in verbs:
+            await patient.forbid(ROLES.get(role, role), verb, resource)
+    if "unbind" in fault:
+        namespace, binding = fault["unbind"]
+        kind = ROLE_BINDINGS if namespace else BINDINGS
+        await patient.cluster.client.delete(kind, namespace, binding)
+    flags = fault.get("flags", {})
+    if check := fault.get("check"):
+        assert [await patient.line(check, **flags)] == fault["faults"]
+    else:
+        assert await patient.faults(**flags) == fault["faults"]
 
 
 NAMESPACED = {"bootstrap-signer", "token-cleaner"}
@@ -210,63 +133,6 @@ async def test_the_roles_of_a_real_api_server_have_all_that_is_needed(
         }
     )
     assert await patient.faults() == []
-
-
-async def test_a_gate_of_the_manager_needs_rights_that_the_server_may_not_grant(
-    patient: Patient,
-) -> None:
-    """The mend prints the rights of the gate as well, and takes none away."""
-    gates = "GenericWorkload=true,DRAWorkloadResourceClaims=true"
-    account = "resource-claim-controller"
-    for verb in ("get", "list", "watch"):
-        await patient.forbid(f"system:controller:{account}", verb, "podgroups")
-    assert await patient.line("accounts", feature_gates=gates) == (
-        f"error accounts kube-system/{account} may not get, list, watch "
-        "podgroups.scheduling.k8s.io; patch, update podgroups.scheduling.k8s.io/status;"
-        f" mend: controller-manager roles --feature-gates={gates} "
-        "resourceclaim-controller | kubectl auth reconcile -f -"
-    )
-
-
-async def test_accounts_that_cannot_be_made_are_one_line(patient: Patient) -> None:
-    await patient.forbid(MANAGER, "create", "serviceaccounts")
-    assert await patient.line("accounts", controllers="ttl,job") == (
-        "error accounts accounts that may not be created are missing: job-controller, "
-        "ttl-controller; mend: allow create serviceaccounts in kube-system, or create "
-        "them"
-    )
-
-
-@pytest.mark.parametrize(
-    ("flags", "line"),
-    [
-        (
-            {"controllers": "*,-job"},
-            (
-                "warning controllers --controllers leaves out job-controller; mend: "
-                "name them there, unless another manager runs them"
-            ),
-        ),
-        (
-            {"allocate_node_cidrs": "false"},
-            (
-                "warning controllers node-ipam-controller would not run; mend: give "
-                "--allocate-node-cidrs"
-            ),
-        ),
-        (
-            {"kube_api_content_type": "application/json"},
-            (
-                "warning flags --kube-api-content-type: has no effect, requests "
-                "are always JSON"
-            ),
-        ),
-    ],
-)
-async def test_what_flags_leave_out_is_one_line(
-    patient: Patient, flags: dict[str, str], line: str
-) -> None:
-    assert await patient.faults(**flags) == [line]
 
 
 async def test_a_resource_that_is_not_served_is_one_line(patient: Patient) -> None:
@@ -295,18 +161,6 @@ async def test_a_custom_resource_that_is_not_served_has_a_definition(
         "example.com/v1/widgets; mend: apply the definition widgets.example.com, with "
         "the version example.com/v1, or give --controllers=*,-widget"
     )
-
-
-async def test_the_identity_of_reviews_lacks_its_roles(patient: Patient) -> None:
-    """One line for each role, with the command that gives it."""
-    await patient.forbid(MANAGER, "create", "tokenreviews")
-    assert await patient.faults() == [
-        (
-            "error endpoints the identity of --authentication-kubeconfig may not "
-            "create tokenreviews.authentication.k8s.io; mend: kubectl create "
-            "clusterrolebinding NAME --clusterrole=system:auth-delegator --user=USER"
-        )
-    ]
 
 
 async def test_the_settings_of_authentication_may_not_be_read(
@@ -400,12 +254,7 @@ async def test_of_several_managers_the_flags_of_the_leader_count(
     """The others stand by, perhaps before their upgrade."""
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--controllers=*")
-    pod = dict(static_pod("--controllers=*,-job"))
-    pod["metadata"] |= {"name": "kube-controller-manager-host"}
-    pod["spec"] |= {"nodeName": "host"}
-    kind = patient.cluster.server.catalogue.find("", "v1", "pods")
-    assert kind is not None
-    patient.cluster.server.objects.create(kind, "kube-system", pod)
+    add_static_pod(patient, "--controllers=*,-job", name="host")
     line = await patient.line("other managers", controllers="job", **OTHER)
     assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
 
@@ -415,11 +264,8 @@ async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
 ) -> None:
     """It may hold upstream's lease, from kubeadm's manifest with another image."""
     await hold(patient, OWN)
-    pod = dict(static_pod("--controllers=*,-job"))
-    pod["spec"]["containers"][0]["command"][0] = "/usr/bin/controller-manager"
-    kind = patient.cluster.server.catalogue.find("", "v1", "pods")
-    assert kind is not None
-    patient.cluster.server.objects.create(kind, "kube-system", pod)
+    program = "/usr/bin/controller-manager"
+    add_static_pod(patient, "--controllers=*,-job", program=program)
     line = await patient.line("other managers", controllers="job", **OTHER)
     assert line == f"ok other managers '{OWN}' leads, and runs other controllers"
 
