@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from controller_manager.cli.command import make_command
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
+from tests.benchmarks.operators.__main__ import main as operators
 from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
@@ -24,6 +25,7 @@ TOOLS = {
     "tests.world": world,
     "tests.benchmarks": benchmarks,
     "tests.benchmarks.devcluster": devcluster_benchmarks,
+    "tests.benchmarks.operators": operators,
     "tests.benchmarks.sizing": sizing,
     "tests.conformance": conformance,
 }

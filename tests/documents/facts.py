@@ -14,6 +14,7 @@ from controller_manager.devcluster.testing.plugin import OPTIONS
 from controller_manager.runtime.admission import WebhookOptions
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
+from tests.benchmarks.operators.__main__ import main as operators
 from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.world.__main__ import main as world
@@ -53,6 +54,7 @@ def flags() -> frozenset[str]:
             world,
             benchmarks,
             devcluster_benchmarks,
+            operators,
             sizing,
             conformance,
         )
