@@ -88,11 +88,6 @@ COSTS: Final = (
     _plain("rest: proportional, MB", "memory at rest (PSS), MB"),
     _plain("rest: CPU a second, ms", "CPU at rest, ms a second"),
 )
-REAL: Final = tuple(
-    each for each in COSTS if not re.search("API server|writes|reads", each.title)
-)
-"""What can be measured on a cluster that is not our own."""
-
 FAULTS: Final = (
     _plain("removed: median, ms", "config map deleted: back after, ms"),
     _plain("damaged: median, ms", "config map changed: right after, ms"),
@@ -121,7 +116,6 @@ def update_page(text: str, runs: Sequence[Run]) -> str:
     tables = {
         "costs": lambda: table(runs, COSTS, "devcluster", SIZES),
         "faults": lambda: table(runs, FAULTS, "devcluster", SIZES[:1]),
-        "real": lambda: table(runs, REAL, "kube-apiserver", SIZES[:1]),
     }
     return _MARK.sub(lambda found: found[1] + tables[found[2]]() + found[3], text)
 
