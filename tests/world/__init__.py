@@ -5,7 +5,7 @@ process and on virtual time. Nothing here is about one controller, except a row 
 table and a dozen promises.
 
 - `loop`: virtual time in a repeatable order; stops single processes.
-- `faults`: decides which faults happen, and how often.
+- `faults`: decides which faults happen, and how often in this seed.
 - `network`, `transport`: faults between managers and server: slow, lost and failing
   requests, late and lost watches, servers that are behind.
 - `managers`: processes that crash, stop, start again, and take over from each other.

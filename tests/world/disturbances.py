@@ -1,12 +1,17 @@
 """Faults of machines, and strangers who change what controllers look after."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.registry.policy import (
+    find_budgets,
+    take_disruption,
+)
 from controller_manager.devcluster.scheme.statuses import Refusal
 
 from .faults import MACHINE_FAULTS, STRANGERS, Fault
@@ -25,8 +30,9 @@ STRANGE: Final[JSON] = {"app": "stranger"}
 """The labels of objects that a stranger has taken away."""
 
 _OF_JOBS: Final = "batch.kubernetes.io/job-name"
-_PODS_LAG: Final = 0.4
+_PODS_LAG: Final = 0.25
 _RECOVERY: Final = 4.0
+_APART: Final = 2.0
 
 
 async def disturb(world: World) -> None:
@@ -34,6 +40,8 @@ async def disturb(world: World) -> None:
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(STEP)
+        if world.faults.annoyed:
+            clean_up(world)  # a pod that a stranger has taken away may use a claim
         for chances, inject in ((MACHINE_FAULTS, _break), (STRANGERS, _meddle)):
             fault = world.faults.draw(chances, inject.__name__.strip("_"), loop.time())
             if fault is not None:
@@ -41,16 +49,31 @@ async def disturb(world: World) -> None:
                 loop.call_later(STEP * fault.share, inject, world, fault)
 
 
+async def meddle_with_all(world: World) -> None:
+    """Let strangers change an object of each kind in each way, one after the other."""
+    loop = asyncio.get_running_loop()
+    for kind, (_, plurals) in _STRANGERS.items():
+        for plural in plurals:
+            await asyncio.sleep(_APART)
+            where = f"{kind} {plural}"
+            share = random.Random(f"{world.seed} {where}").random()
+            _meddle(world, Fault(where, kind, loop.time(), share), (plural,))
+    await asyncio.sleep(_APART)
+    clean_up(world)
+
+
 def clean_up(world: World) -> None:
     """Delete what strangers have taken away from its controller for good.
 
-    A job that has ended takes no pod back. Of several pods that cannot start, a
-    stateful set replaces none, as upstream's.
+    Nobody takes back a pod that has ended, which holds its claims, and a job that has
+    ended takes none. Of several pods that cannot start, a stateful set replaces none,
+    as upstream's.
     """
     for plural in ("replicasets", "pods"):
         for each in world.stored(plural):
             labels = each["metadata"].get("labels", {})
-            is_left = not controller_of(each) and _OF_JOBS in labels
+            was_made = "generateName" in each["metadata"] and is_over(each)
+            is_left = not controller_of(each) and (was_made or _OF_JOBS in labels)
             if labels == STRANGE or is_left or _is_broken(each):
                 world.delete(plural, each, grace=0, policy="Background")
 
@@ -83,14 +106,20 @@ def _cut_off_lease(_: World, manager: Manager, rng: random.Random) -> None:
     manager.connection.no_lease_until = _soon(rng, 5, 40)
 
 
+def _take_over(world: World, manager: Manager, rng: random.Random) -> None:
+    """Let the lease end while creates wait for a webhook."""
+    manager.connection.no_lease_until = until = _soon(rng, 20, 40)
+    slow = SlowCreates(rng.uniform(5, 25), until)
+    manager.connection.slow_creates |= dict.fromkeys(world.used(), slow)
+
+
 def _lag(world: World, manager: Manager, rng: random.Random) -> None:
     """Let the watches of a resource that somebody uses bring nothing for a while.
 
     Most controllers count pods, so it is often their turn.
     """
-    used = sorted({*world.made.values(), "namespaces", "nodes"})
-    plural = "pods" if rng.random() < _PODS_LAG else rng.choice(used)
-    manager.connection.lagging[plural] = _soon(rng, 5, 120)
+    plural = "pods" if rng.random() < _PODS_LAG else rng.choice(world.used())
+    manager.connection.lagging[plural] = _soon(rng, 5, 60)
 
 
 def _old_replica(world: World, manager: Manager, rng: random.Random) -> None:
@@ -120,13 +149,13 @@ def _cut_off(_: World, manager: Manager, rng: random.Random) -> None:
 
 def _slow_down_creates(world: World, manager: Manager, rng: random.Random) -> None:
     """Let a webhook delay creates by up to 25 s, longer than the lease lasts."""
-    plural = rng.choice(sorted({*world.made.values(), "pods"}))
+    plural = rng.choice(world.used())
     until = _soon(rng, 30, 90)
     manager.connection.slow_creates[plural] = SlowCreates(rng.uniform(2, 25), until)
 
 
 def _refuse_list(world: World, manager: Manager, rng: random.Random) -> None:
-    plural = rng.choice(sorted({*world.made.values(), "nodes"}))
+    plural = rng.choice(world.used())
     manager.connection.refused[plural] = _soon(rng, 10, 60)
     manager.connection.cut()
 
@@ -153,6 +182,7 @@ _MACHINES: Final[Mapping[str, Machine]] = {
     "crash": _crash,
     "pause": _pause,
     "lease cut off": _cut_off_lease,
+    "takeover in a write": _take_over,
     "resource lags": _lag,
     "old replica": _old_replica,
     "api server restarts": _restart_server,
@@ -175,12 +205,12 @@ def heal(world: World) -> None:
 # Strangers
 
 
-def _meddle(world: World, fault: Fault) -> None:
+def _meddle(world: World, fault: Fault, only: tuple[str, ...] = ()) -> None:
     """Change an object that a controller has made; it has to put that right."""
     act, plurals = _STRANGERS[fault.kind]
     found = [
         (plural, obj)
-        for plural in plurals
+        for plural in only or plurals
         for obj in world.stored(plural)
         if uid_of(obj) in world.made and not is_deleted(obj)
     ]
@@ -202,13 +232,19 @@ def _delete_at_once(world: World, plural: str, obj: JSON) -> None:
 
 
 def _fail(world: World, plural: str, pod: JSON) -> None:
+    def end(obj: JSON) -> None:
+        obj.setdefault("status", {}).update(phase="Failed")
+        _set_ready(world, obj, "False")
+
     if not is_over(pod):  # a pod ends once
-        world.change(
-            plural,
-            pod,
-            lambda obj: obj.setdefault("status", {}).update(phase="Failed"),
-            "status",
-        )
+        world.change(plural, pod, end, "status")
+
+
+def _set_ready(world: World, pod: JSON, status: str) -> None:
+    for each in pod.get("status", {}).get("conditions", []):
+        if each["type"] == "Ready" and each["status"] != status:
+            each["status"] = status
+            each["lastTransitionTime"] = format_time(world.clock.now())
 
 
 def _restart(world: World, plural: str, pod: JSON) -> None:
@@ -217,17 +253,35 @@ def _restart(world: World, plural: str, pod: JSON) -> None:
 
     def set_ready(status: str) -> None:
         found = world.find(plural, namespace, name)
-        if found is not None and uid_of(found) == uid_of(pod):
-            world.change(plural, found, lambda obj: edit(obj, status), "status")
-
-    def edit(obj: JSON, status: str) -> None:
-        for each in obj.get("status", {}).get("conditions", []):
-            if each["type"] == "Ready" and each["status"] != status:
-                each["status"] = status
-                each["lastTransitionTime"] = format_time(world.clock.now())
+        if found and uid_of(found) == uid_of(pod) and not is_over(found):
+            world.change(
+                plural, found, lambda obj: _set_ready(world, obj, status), "status"
+            )
 
     set_ready("False")
     asyncio.get_running_loop().call_later(_RECOVERY, set_ready, "True")
+
+
+def _evict(world: World, plural: str, pod: JSON) -> None:
+    """Delete a pod if its budget allows that."""
+    for budget in find_budgets(world.server.storage, pod):
+        take_disruption(world.server.objects, budget, pod)
+    world.delete(plural, pod)
+
+
+def _copy(world: World, plural: str, pod: JSON) -> None:
+    """Create a pod like one of a controller, which then has one too many."""
+    metadata = pod["metadata"]
+    owners = metadata.get("ownerReferences", [{"kind": ""}])
+    if owners[0]["kind"] in _COUNTING:
+        kept = {key: metadata[key] for key in ("labels", "ownerReferences")}
+        copied = {"metadata": {"generateName": metadata["generateName"], **kept}}
+        spec = json.loads(json.dumps(pod["spec"]))
+        world.create(plural, metadata["namespace"], {**copied, "spec": spec})
+
+
+_COUNTING: Final = ("DaemonSet", "ReplicaSet", "ReplicationController")
+"""Kinds of controllers that delete a pod which they have not made."""
 
 
 def _disown(world: World, plural: str, obj: JSON) -> None:
@@ -283,6 +337,8 @@ _STRANGERS: Final[
     "deleted at once": (_delete_at_once, _PODS),
     "failed": (_fail, _PODS),
     "not ready": (_restart, _PODS),
+    "evicted": (_evict, _PODS),
+    "copied": (_copy, _PODS),
     "disowned": (_disown, _DEPENDENTS),
     "relabelled": (_relabel, _DEPENDENTS),
     "edited": (_edit, tuple(_EDITS)),

@@ -177,7 +177,9 @@ def _is_past(plural: str, obj: JSON, by_uid: dict[str, JSON]) -> bool:
         case "jobs":
             return owner is not None
         case "pods":
-            return owner is not None and is_over(obj)
+            # Its owner may be gone, and have orphaned it.
+            is_made = owner is not None or "generateName" in obj["metadata"]
+            return is_made and is_over(obj)
     return False
 
 

@@ -15,7 +15,7 @@ from unittest import mock
 from controller_manager.manager import caches
 
 from .checks import Checks, wrong_caches
-from .disturbances import STEP, clean_up, disturb, heal
+from .disturbances import STEP, clean_up, disturb, heal, meddle_with_all
 from .end import (
     State,
     by_object,
@@ -48,7 +48,11 @@ PATIENCE: Final = 1500.0
 
 _AT_FIRST: Final = "at first"
 _CALM: Final = 20.0
-"""Seconds after the first changes, before anything goes wrong."""
+"""Seconds after the first changes, and after a restart before anything goes wrong."""
+
+_RECOVERY: Final = 90.0
+"""Seconds after the last fault within which whatever must go is gone, so that users
+create the same again as without faults."""
 
 _SECOND_LOOK: Final = 90.0
 _WARM_UP: Final = 5.0
@@ -215,9 +219,16 @@ async def _use_and_disturb(
 
 
 async def _begin(users: Users, checks: Checks) -> State:
-    """Let users begin while nothing goes wrong; return what controllers write."""
+    """Let users and strangers do everything once while nothing goes wrong.
+
+    Then all managers start anew. Returns what controllers have written.
+    """
     await asyncio.sleep(_WARM_UP)
     await users.begin()
+    await meddle_with_all(users.world)
+    await asyncio.sleep(_CALM)
+    for manager in users.world.managers:
+        manager.crash()
     await asyncio.sleep(_CALM)
     calm, checks.calm = checks.calm or {}, None
     return {
@@ -239,6 +250,7 @@ async def _disturbed(world: World, users: Users) -> None:
     await asyncio.sleep(STEP)  # the faults that were drawn have yet to happen
     heal(world)
     clean_up(world)
+    await asyncio.sleep(_RECOVERY)
     await users.finish()
     clean_up(world)
 

@@ -42,10 +42,13 @@ _OFF_BY_DEFAULT: Final = (
     "selinux-warning-controller",
     "token-cleaner-controller",
 )
+_RANGE: Final = "10.244.0.0/21"
+"""The addresses of eight nodes: those of nodes that are gone are needed again."""
+
 _KEPT_PODS: Final = 10
 """Ended pods that are kept."""
 
-UNUSED_TOKENS: Final = 120.0
+UNUSED_TOKENS: Final = 86400.0
 """Seconds after which a token of a service account counts as unused."""
 
 
@@ -60,7 +63,7 @@ def config_of(managers: int) -> Config:
         ),
         serving=ServingConfig(port=0),
         features=FeatureGates(_GATES),
-        pod_ranges=PodRangesConfig(allocate=True, cluster="10.244.0.0/16"),
+        pod_ranges=PodRangesConfig(allocate=True, cluster=_RANGE),
         controllers={
             SigningOptions: SigningOptions(cert_file=certificate, key_file=key),
             LegacyTokenCleanerOptions: LegacyTokenCleanerOptions(

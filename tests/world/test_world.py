@@ -93,13 +93,15 @@ def test_seeds_that_follow_each_other_play_the_whole_table() -> None:
 
 
 def test_faults_are_drawn_as_often_as_they_should_be() -> None:
-    """Over many opportunities."""
-    faults = Faults(1)
-    for _ in range(10_000):
-        faults.draw({"a": 0.1, "b": 0.02}, "x", 0.0)
-    counts = Counter(each.kind for each in faults.injected)
-    assert 900 < counts["a"] < 1100
-    assert 150 < counts["b"] < 250
+    """Over many seeds, of which some have many of a kind and some none."""
+    seeds = [Faults(seed) for seed in range(400)]
+    for faults in seeds:
+        for _ in range(100):
+            faults.draw({"a": 0.1, "b": 0.02}, "x", 0.0)
+    counts = [Counter(each.kind for each in faults.injected) for faults in seeds]
+    assert 3400 < sum(each["a"] for each in counts) < 4600
+    assert 650 < sum(each["b"] for each in counts) < 950
+    assert 80 < sum("a" not in each for each in counts) < 120
 
 
 def test_a_fault_does_not_depend_on_those_before_it() -> None:
@@ -108,9 +110,9 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
     for others in (0, 100):
         faults = Faults(1)
         for _ in range(others):
-            faults.draw({"a": 0.1}, "elsewhere", 0.0)
+            faults.draw({"a": 0.3}, "elsewhere", 0.0)
         for _ in range(100):
-            faults.draw({"a": 0.1}, "here", 0.0)
+            faults.draw({"a": 0.3}, "here", 0.0)
         plans.append(
             [each for each in faults.injected if each.opportunity.startswith("here")]
         )

@@ -2,10 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from itertools import product
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
@@ -14,9 +14,6 @@ from .objects import is_deleted, reference_to, uid_of
 from .table import TABLE
 from .table.row import Change, Row, anew, gone, named
 from .world import Stuck, World
-
-OPERATIONS_AT_FIRST: Final = 3
-"""Operations of one user before anything goes wrong."""
 
 OPERATIONS: Final = 4
 LONGEST_PAUSE: Final = 20.0
@@ -61,8 +58,8 @@ class User:
     done: list[str] = field(default_factory=list)
     """What was done, for the story of a failure."""
 
-    _deleted: set[tuple[str, str]] = field(default_factory=set)
-    """Plurals and names of objects that are not made again."""
+    _broken: set[str] = field(default_factory=set)
+    """The names of which the user has deleted an object, and others may follow it."""
 
     def __post_init__(self) -> None:
         self._rng = random.Random(f"{self.world.seed} {self.namespace} {self.row.name}")
@@ -74,6 +71,7 @@ class User:
 
     async def _create(self, name: str) -> None:
         self._note(f"create {name}")
+        self._broken.discard(name)
         owner: JSON = {}
         for plural, obj in self.row.make(name, self._rng):
             if self.row.is_chain and owner:
@@ -83,7 +81,6 @@ class User:
     async def _create_part(self, name: str, plural: str, obj: JSON) -> JSON:
         """Create an object; try again while a quota has not been counted yet."""
         row, part = self.row, obj["metadata"]["name"]
-        self._deleted.discard((plural, part))
         for _ in range(_TRIES):
             try:
                 made = self.world.create(
@@ -108,26 +105,41 @@ class User:
         now = asyncio.get_running_loop().time()
         self.done.append(f"{now:10.3f} s  {self.row.name} in {self.namespace}: {what}")
 
+    async def try_all(self) -> None:
+        """Do each operation with each name, in any order, some seconds apart."""
+        everything = list(product(dict.fromkeys(self._operations()), self.row.names))
+        self._rng.shuffle(everything)
+        for what, name in everything:
+            await self._operate(what, name, _SOON)
+
     async def act(self, operations: int) -> None:
         """Do so many operations, some time apart."""
-        changes = [
-            what for what, each in self.row.changes.items() for _ in range(each.weight)
-        ]
-        changes += ["replace"] * self.row.replaced
-        for _ in range(operations if changes else 0):
-            # The same draws under all faults.
-            pause, name = (
-                self._rng.uniform(0.5, LONGEST_PAUSE),
-                self._rng.choice(self.row.names),
-            )
-            what, rng = self._rng.choice(changes), random.Random(self._rng.random())
-            await asyncio.sleep(pause)
-            if what == "replace":
-                await self.replace(name, rng)
-            elif self.row.changes[what].edit is anew:
-                await self._make_anew(name, what, self.row.changes[what], rng)
-            else:
-                self._change(name, what, self.row.changes[what], rng)
+        choices = self._operations()
+        for _ in range(operations if choices else 0):
+            what, name = self._rng.choice(choices), self._rng.choice(self.row.names)
+            await self._operate(what, name, LONGEST_PAUSE)
+
+    def _operations(self) -> list[str]:
+        """Return what may be done, each as often as its weight says."""
+        changes = self.row.changes.items()
+        chosen = [what for what, each in changes for _ in range(each.weight)]
+        return [*chosen, *["replace"] * self.row.replaced]
+
+    async def _operate(self, what: str, name: str, longest_pause: float) -> None:
+        # The same draws under all faults.
+        pause = self._rng.uniform(0.5, longest_pause)
+        rng = random.Random(self._rng.random())
+        await asyncio.sleep(pause)
+        if what == "replace":
+            await self.replace(name, rng)
+        elif self.row.changes[what].edit is anew:
+            await self._make_anew(name, what, self.row.changes[what], rng)
+        else:
+            change = self.row.changes[what]
+            self._change(name, what, change, rng)
+            if change.undone_after:
+                await asyncio.sleep(change.undone_after)
+                self._change(name, what, change, rng)
 
     async def _make_anew(
         self, name: str, what: str, change: Change, rng: random.Random
@@ -148,11 +160,12 @@ class User:
         self._note(f"{what} {name}")
         target = change.name.format(name=name)
         found = self.world.find(change.plural, self._place(change.plural), target)
+        if change.edit is gone:
+            self._broken.add(name)  # also if something else has just taken it away
         if found is None or is_deleted(found):
             return
         if change.edit is gone:
             self.world.delete(change.plural, found)
-            self._deleted.add((change.plural, target))
             return
         try:
             self.world.change(
@@ -194,21 +207,19 @@ class User:
             await self.world.until_gone(plural, self._place(plural), part)
 
     async def finish(self) -> None:
-        """Do the last changes, and create what the faults have taken away."""
+        """Create again what is not whole, and do the last changes."""
         for name in self.row.names:
+            if self.row.lasts and not self._is_whole(name):
+                await self.replace(name, random.Random(0))
             for what, change in self.row.last.items():
                 self._change(name, what, change, random.Random(0))
-            parts = self.row.make(name, random.Random(0))
-            expected = [
-                (plural, self._place(plural), part)
-                for plural, obj in parts
-                if (part := obj["metadata"]["name"]) not in self.row.doomed
-                and (plural, part) not in self._deleted
-            ]
-            if self.row.lasts and not all(
-                self.world.is_there(*each) for each in expected
-            ):
-                await self.replace(name, random.Random(0))
+
+    def _is_whole(self, name: str) -> bool:
+        return name not in self._broken and all(
+            self.world.is_there(plural, self._place(plural), part)
+            for plural, obj in self.row.make(name, random.Random(0))
+            if (part := obj["metadata"]["name"]) not in self.row.doomed
+        )
 
 
 @dataclass
@@ -240,23 +251,22 @@ class Users:
         )
 
     async def begin(self) -> None:
-        """Let all users create their objects, and change the first of them."""
+        """Let all users create their objects, and do all that they may do."""
         for each in self.home:
             if self.world.find("namespaces", "", each.namespace) is None:
                 self.world.create("namespaces", "", named(each.namespace))
             await each.create_all()
-        await self._act(OPERATIONS_AT_FIRST)
+        async with asyncio.TaskGroup() as tasks:
+            for each in self.home:
+                tasks.create_task(each.try_all())
 
     async def act(self) -> None:
         """Let all users act; raises Stuck if one cannot go on."""
-        await self._act(OPERATIONS, *([self._keep_shop()] if self.shop else ()))
-
-    async def _act(self, operations: int, *more: Coroutine[Any, Any, None]) -> None:
         async with asyncio.TaskGroup() as tasks:
             for each in self.home:
-                tasks.create_task(each.act(operations))
-            for work in more:
-                tasks.create_task(work)
+                tasks.create_task(each.act(OPERATIONS))
+            if self.shop:
+                tasks.create_task(self._keep_shop())
 
     async def _keep_shop(self) -> None:
         rng = random.Random(f"shop {self.world.seed}")

@@ -64,8 +64,8 @@ class World:
     made: dict[str, str] = field(default_factory=dict)
     """The plurals of all objects that controllers have created, by uid."""
 
-    by_users: set[str] = field(default_factory=set)
-    """The uids of all objects that users have created."""
+    by_users: dict[str, str] = field(default_factory=dict)
+    """The plurals of all objects that users have created, by uid."""
 
     _kinds: dict[str, Kind] = field(default_factory=dict)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
@@ -124,6 +124,10 @@ class World:
             for each in self.server.storage.collection(resource)
         ]
 
+    def used(self) -> list[str]:
+        """Return the plurals of what somebody has created, and of nodes."""
+        return sorted({*self.made.values(), *self.by_users.values(), "nodes", "leases"})
+
     def pods_of(self, owner: str) -> list[JSON]:
         """Return the pods whose controller has the uid `owner`."""
         return [each for each in self.stored("pods") if controller_of(each) == owner]
@@ -150,7 +154,7 @@ class World:
             )
         finally:
             self.clock.set_error(0.0)
-        self.by_users.add(uid_of(stored.obj))
+        self.by_users[uid_of(stored.obj)] = plural
         return stored.obj
 
     def change(self, plural: str, obj: JSON, edit: Edit, subresource: str = "") -> None:

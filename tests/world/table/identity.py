@@ -20,6 +20,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
+from controller_manager.controllers.identity.legacytokencleaner import TRACKING
 from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import EPOCH, ROOT_CA
 from tests.controllers.certificates.authorities import (
@@ -30,7 +31,7 @@ from tests.controllers.certificates.authorities import (
     signing_request,
 )
 
-from .row import Change, Parts, Rng, Row, gone, label, named
+from .row import Change, Parts, Rng, Row, gone, label, named, pod_spec
 
 # Accounts and their tokens
 
@@ -62,6 +63,46 @@ ACCOUNTS: Final = Row(
         "dismiss": Change("serviceaccounts", gone),
     },
     doomed=frozenset({"cook-former", "smith-former"}),
+    weight=2,
+)
+
+
+def _legacy_token(name: str, rng: Rng) -> Parts:
+    """Return a token of days ago; one is of a pod, and one of a user, who made it.
+
+    Their use has been tracked for a week or since today, when nobody may judge yet.
+    """
+    secret = named(name, type=SERVICE_ACCOUNT_TOKEN)
+    secret["metadata"]["annotations"] = {ACCOUNT_NAME: name}
+    if name in _LABELS:
+        secret["metadata"]["labels"] = dict([_LABELS[name]])
+    listed = [] if name == "by-hand" else [{"name": name}]
+    parts = [("serviceaccounts", named(name, secrets=listed)), ("secrets", secret)]
+    if name == "mounted":
+        volume = {"name": "token", "secret": {"secretName": name}}
+        parts.append(("pods", named(name, pod_spec(volumes=[volume]))))
+    if name == "by-hand":
+        since = {"since": rng.choice(("2025-12-25", "2026-01-01"))}
+        parts.append(("configmaps", named(TRACKING, data=since)))
+    return parts
+
+
+_LABELS: Final = {
+    "used": ("kubernetes.io/legacy-token-last-used", "2026-01-01"),
+    "invalid": ("kubernetes.io/legacy-token-invalid-since", "2025-12-25"),
+    "restored": ("kubernetes.io/legacy-token-last-used", "2025-12-25"),
+}
+
+
+_OLD_TOKENS: Final = ("by-hand", "mounted", "unused", *_LABELS)
+LEGACY_TOKENS: Final = Row(
+    "legacy tokens",
+    _legacy_token,
+    names=_OLD_TOKENS,
+    replaced=0,
+    lasts=False,
+    ages=dict.fromkeys(_OLD_TOKENS, timedelta(days=3)),
+    home="kube-system",
     weight=2,
 )
 
@@ -310,6 +351,7 @@ BUNDLES: Final = Row(
 
 ROWS: Final[tuple[Row, ...]] = (
     ACCOUNTS,
+    LEGACY_TOKENS,
     DEFAULTS,
     BOOTSTRAP_TOKENS,
     CLUSTER_INFO,

@@ -67,6 +67,22 @@ CORDONED: Final = Row(
 )
 
 
+def _stop_or_start(node: JSON, _: Rng) -> None:
+    """Stop the kubelet of a node, or start it again."""
+    annotations = node["metadata"].setdefault("annotations", {})
+    if annotations.pop("devcluster/stopped", None) is None:
+        annotations["devcluster/stopped"] = "true"
+
+
+STOPPED: Final = Row(
+    "nodes that stop",
+    _nothing,
+    names=_NODES[1:],
+    changes={"stop": Change("nodes", _stop_or_start, undone_after=70.0)},
+    replaced=0,
+)
+
+
 # Nodes without a kubelet: they come, fall silent, and go
 
 
@@ -257,6 +273,7 @@ QUESTIONS: Final = Row(
 ROWS: Final[tuple[Row, ...]] = (
     LABELS,
     CORDONED,
+    STOPPED,
     SILENT_NODES,
     TAINTS,
     TOLERANT,

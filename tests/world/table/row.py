@@ -29,6 +29,8 @@ class Change:
     """The name of the object, with ``{name}`` for that of the row's."""
 
     may_be_refused: bool = False
+    undone_after: float = 0.0
+    """Seconds after which the same edit undoes the change; 0 if it stays."""
 
 
 def gone(_: JSON, __: Rng) -> None:

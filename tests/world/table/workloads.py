@@ -12,6 +12,7 @@ from .row import (
     Row,
     always,
     any_of,
+    gone,
     named,
     number,
     set_image,
@@ -349,10 +350,13 @@ def _autoscaler(name: str, rng: Rng) -> Parts:
         "metrics": [{"type": "Resource", "resource": cpu}],
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}},
     }
-    return [
+    parts = [
         ("deployments", deployment),
         ("horizontalpodautoscalers", named(name, spec)),
     ]
+    if name == "twins":  # neither may scale what both want to
+        parts.append(("horizontalpodautoscalers", named("another", spec)))
+    return parts
 
 
 _LOADS: Final = ("50m", "200m", "500m")
@@ -370,7 +374,7 @@ def _idle(obj: JSON, _: Rng) -> None:
 AUTOSCALERS: Final = Row(
     "horizontalpodautoscalers",
     _autoscaler,
-    names=("auto",),
+    names=("auto", "twins"),
     changes={
         "load": Change("deployments", _load, weight=3),
         "bounds": Change(
@@ -379,7 +383,10 @@ AUTOSCALERS: Final = Row(
         ),
         "scale": Change("deployments", sets(replicas=number(0, 6))),
     },
-    last={"idle": Change("deployments", _idle)},
+    last={
+        "idle": Change("deployments", _idle),
+        "decide": Change("horizontalpodautoscalers", gone, name="another"),
+    },
 )
 
 ROWS: Final[tuple[Row, ...]] = (
