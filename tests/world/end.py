@@ -349,6 +349,12 @@ def _attachment(each: JSON) -> JSON:
     return each
 
 
+def _storage_version(each: JSON) -> JSON:
+    """Leave out which servers users have registered: some found it taken away."""
+    each.pop("status", None)
+    return each
+
+
 def _role(role: JSON) -> JSON:
     """Keep the order of the rules."""
     role["rules"] = {str(at): each for at, each in enumerate(role.get("rules") or ())}
@@ -364,6 +370,7 @@ def _account(account: JSON) -> JSON:
 _SPECIAL: Final = {
     "serviceaccounts": _account,
     "clusterroles": _role,
+    "storageversions": _storage_version,
     "pods": _pod,
     "nodes": _node,
     "jobs": _job,
