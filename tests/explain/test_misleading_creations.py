@@ -261,3 +261,31 @@ async def test_a_refusal_is_told_without_the_name_of_the_object(
     assert [(each.code, each.what) for each in found.causes] == [
         (code, f"a pod is missing: the API server refuses new ones: {reason}")
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ('violates PodSecurity "restricted:latest"', "PodSecurity"),
+        ("no PriorityClass with name high was found", "PriorityClassMissing"),
+        ("failed quota: small: must specify limits.cpu", "QuotaNeedsAmounts"),
+        ("maximum cpu usage per Container is 1", "LimitRange"),
+        ("something else", "CreationRefused"),
+    ],
+)
+async def test_a_refusal_is_told_apart_by_its_message(
+    cluster: Cluster, message: str, code: str
+) -> None:
+    refused = replica_set(f'pods "web-x" is forbidden: {message}')
+    found = await explained(cluster, REPLICASETS, refused)
+    assert [(each.code, each.state, each.since) for each in found.causes] == [
+        (code, State.STUCK, LONG_AGO)
+    ]
+
+
+async def test_a_webhook_that_fails_is_told_from_one_that_denies(
+    cluster: Cluster,
+) -> None:
+    message = 'Internal error occurred: failed calling webhook "check.example.com"'
+    found = await explained(cluster, REPLICASETS, replica_set(message))
+    assert [each.code for each in found.causes] == ["WebhookFailed"]

@@ -198,66 +198,6 @@ async def test_an_aggregated_api_that_does_not_answer_keeps_a_namespace(
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        (
-            'pods "web-x" is forbidden: violates PodSecurity "restricted:latest"',
-            "PodSecurity",
-        ),
-        (
-            'admission webhook "check.example.com" denied the request: no',
-            "WebhookDenied",
-        ),
-        (
-            'Internal error occurred: failed calling webhook "check.example.com"',
-            "WebhookFailed",
-        ),
-        (
-            'pods "web-x" is forbidden: no PriorityClass with name high was found',
-            "PriorityClassMissing",
-        ),
-        (
-            'pods "web-x" is forbidden: failed quota: small: must specify limits.cpu',
-            "QuotaNeedsAmounts",
-        ),
-        (
-            'pods "web-x" is forbidden: maximum cpu usage per Container is 1',
-            "LimitRange",
-        ),
-        ("something else", "CreationRefused"),
-    ],
-)
-async def test_a_refusal_is_told_apart_by_its_message(
-    cluster: Cluster, message: str, code: str
-) -> None:
-    failure = {
-        "type": "ReplicaFailure",
-        "status": "True",
-        "reason": "FailedCreate",
-        "message": message,
-        "lastTransitionTime": NOW,
-    }
-    template = {
-        "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "app", "image": "a"}]},
-    }
-    cluster.add(
-        "ReplicaSet",
-        "web",
-        "apps/v1",
-        spec={
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": template,
-        },
-        status={"replicas": 0, "observedGeneration": 1, "conditions": [failure]},
-    )
-    (found,) = await causes(cluster, "rs/web")
-    assert (found.code, found.state, found.since) == (code, State.STUCK, NOW)
-
-
-@pytest.mark.looptime
 async def test_objects_that_may_not_be_read_are_named() -> None:
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("reader", User("reader"))
