@@ -323,42 +323,6 @@ async def test_a_server_may_be_known_by_another_name() -> None:
     assert statuses == [200, 200, 0]
 
 
-@on_uvloop
-async def test_a_proxy_is_gone_through() -> None:
-    """``proxy-url``: with CONNECT, and TLS inside."""
-    asked: list[str] = []
-
-    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while data := await source.read(65536):
-            sink.write(data)
-        sink.close()
-
-    async def connect(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        target = head.split()[1].decode()
-        asked.append(target)
-        host, _, port = target.partition(":")
-        inner, outer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        await asyncio.gather(copy(reader, outer), copy(inner, writer))
-
-    proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    pair = self_signed("ca", ["127.0.0.1"])
-    given = {"proxy": f"http://jane:s3%2Fcret@127.0.0.1:{port}", "token": "test"}
-    async with (
-        served(Cluster(), pair) as face,
-        connected(face.url, ca_data=pair.certificate, **given) as transport,
-    ):
-        assert await listing(transport) == 200
-        assert await listing(transport) == 200  # on the same connection
-        assert asked == [face.url.removeprefix("https://")]
-    proxy.close()
-    await proxy.wait_closed()
-
-
 def test_a_second_signal_ends_the_process_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

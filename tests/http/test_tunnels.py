@@ -120,7 +120,7 @@ async def through(
                     f"https://{HOST}:{target}",
                     clock=SystemClock(),
                     tls=TLSMaterial(authority=authority),
-                    proxy=f"{scheme}://jane:s3cret@localhost:{port}",
+                    proxy=f"{scheme}://jane:s3%2Fcret@localhost:{port}",
                 ),
                 "test",
             )
@@ -152,7 +152,7 @@ async def bodies_of_ten_requests(scheme: str, authority: Path) -> None:
     host = transport.host
     assert head == (
         f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n"
-        "Proxy-Authorization: Basic amFuZTpzM2NyZXQ=\r\n\r\n"
+        "Proxy-Authorization: Basic amFuZTpzMy9jcmV0\r\n\r\n"
     ).encode("ascii")
 
 
