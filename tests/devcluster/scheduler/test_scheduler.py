@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheduler import node_infos, scheduler
+from controller_manager.devcluster.scheduler import node_infos
 from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
 from tests.devcluster.csi.objects import MOUNTED, bind, create_claim, create_volume
@@ -77,7 +77,6 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return why_not(pod, node)
 
     monkeypatch.setattr(node_infos, "why_not", counted)
-    monkeypatch.setattr(scheduler, "why_not", counted)
     return names
 
 
