@@ -204,6 +204,7 @@ def test_it_imports_nothing_before_its_first_use(
                 "controller_manager.devcluster.settings",
                 "controller_manager.devcluster.testing",
                 "controller_manager.devcluster.testing.plugin",
+                "controller_manager.first_use",
             }
             heavy = {"msgspec", "kubernetes_asyncio", "cryptography", "aiohttp"}
             assert not heavy & set(sys.modules)
