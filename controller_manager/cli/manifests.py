@@ -1,6 +1,6 @@
 """The manifests of an operator: account, roles, deployment, and its monitoring."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -129,30 +129,7 @@ def _deployment(
     webhooks: Registration | None,
 ) -> JSON:
     files = {each: f"/etc/clusters/{each}" for each in clusters}
-    container: JSON = {
-        "name": name,
-        "image": image,
-        "args": [
-            f"--kubeconfig-{each}={path}/kubeconfig" for each, path in files.items()
-        ],
-        "ports": [{"name": "https", "containerPort": PORT}],
-        "livenessProbe": _probe("/livez", failureThreshold=8, periodSeconds=10),
-        "readinessProbe": _probe("/readyz", periodSeconds=5),
-        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        # The ssl module takes certificates from files only.
-        "volumeMounts": [
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
-            *(
-                {"name": each, "mountPath": path, "readOnly": True}
-                for each, path in files.items()
-            ),
-        ],
-    }
+    container = _container(name, image, files)
     if webhooks:
         container["ports"].append({"name": "webhooks", "containerPort": WEBHOOKS_PORT})
         # A cache may need a conversion before the process is ready as a whole.
@@ -180,6 +157,34 @@ def _deployment(
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     return _namespaced("apps/v1", "Deployment", name, namespace, spec=spec)
+
+
+def _container(name: str, image: str, files: Mapping[str, str]) -> JSON:
+    """Return the container; `files` has the directory of each other cluster."""
+    return {
+        "name": name,
+        "image": image,
+        "args": [
+            f"--kubeconfig-{each}={path}/kubeconfig" for each, path in files.items()
+        ],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        "livenessProbe": _probe("/livez", failureThreshold=8, periodSeconds=10),
+        "readinessProbe": _probe("/readyz", periodSeconds=5),
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # The ssl module takes certificates from files only.
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
+            *(
+                {"name": each, "mountPath": path, "readOnly": True}
+                for each, path in files.items()
+            ),
+        ],
+    }
 
 
 def _probe(path: str, **times: int) -> JSON:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import (
@@ -194,20 +195,16 @@ class Client:
     ) -> ObjectT:
         """Return one object as it is in etcd (a quorum read)."""
         path = object_path(resource, namespace, name)
-        answer = await self._to(resource).call(
-            Request("GET", path, headers=serializer.headers_of(resource))
-        )
-        return serializer.decode(resource.type, answer)
+        request = Request("GET", path, headers=serializer.headers_of(resource))
+        return serializer.decode(resource.type, await self._to(resource).call(request))
 
     async def get_json(
         self, resource: AnyResource, namespace: str, name: str
     ) -> dict[str, Any]:
         """Return one object with all its fields, also those that no type has."""
         path = object_path(resource, namespace, name)
-        answer = await self._to(resource).call(
-            Request("GET", path, headers=serializer.JSON)
-        )
-        return serializer.decode(dict[str, Any], answer)
+        request = Request("GET", path, headers=serializer.JSON)
+        return serializer.decode(dict[str, Any], await self._to(resource).call(request))
 
     async def read(
         self, path: str, object_type: type[DecodedT], query: Query = ()
@@ -314,10 +311,8 @@ class Client:
     ) -> Scale:
         """Return the scale subresource."""
         path = object_path(resource, namespace, name, "scale")
-        answer = await self._to(resource).call(
-            Request("GET", path, headers=serializer.JSON)
-        )
-        return serializer.decode(Scale, answer)
+        request = Request("GET", path, headers=serializer.JSON)
+        return serializer.decode(Scale, await self._to(resource).call(request))
 
     # The verbs that write.
 
@@ -384,24 +379,20 @@ class Client:
         delete the fields that a projection lacks.
         """
         body = serializer.encode(resource, obj)
-        return await self._replace(resource, obj, body, subresource)
+        path = _path_of(resource, obj, subresource)
+        return await self._put(resource, path, body)
 
     async def update_for_metadata(
         self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
     ) -> PartialObject:
         """Replace `obj` as `update` does, but ask only for the metadata as stored."""
         body = serializer.encode(resource, obj)
-        return await self._replace(metadata_of(resource), obj, body, subresource)
+        path = _path_of(resource, obj, subresource)
+        return await self._put(metadata_of(resource), path, body)
 
-    async def _replace(
-        self,
-        resource: Resource[ObjectT],
-        obj: CompleteObject,
-        body: bytes,
-        subresource: str,
+    async def _put(
+        self, resource: Resource[ObjectT], path: str, body: bytes
     ) -> ObjectT:
-        metadata = obj.metadata
-        path = object_path(resource, metadata.namespace, metadata.name, subresource)
         answer = await self._to(resource).write(
             "PUT", path, body, headers=serializer.headers_of(resource)
         )
@@ -414,11 +405,7 @@ class Client:
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name)
-        body = msgspec.json.encode(obj)
-        answer = await self._to(resource).write(
-            "PUT", path, body, headers=serializer.headers_of(resource)
-        )
-        return self._stored(resource, answer)
+        return await self._put(resource, path, msgspec.json.encode(obj))
 
     async def patch(
         self,
@@ -589,9 +576,7 @@ class Client:
         imports kubernetes_asyncio: 40 MB, and half a second in which nothing else runs.
         Call it in a running event loop. See `client.rest.api_client` for its errors.
         """
-        from .api_client import (  # noqa: PLC0415 - 40 MB
-            ClientOfController,
-        )
+        from .api_client import ClientOfController  # noqa: PLC0415 - 40 MB
 
         return ClientOfController(self._rest, self._on_write)
 
@@ -601,13 +586,12 @@ def _event_decoder(object_type: type[ObjectT]) -> serializer.EventDecoder[Object
     return serializer.EventDecoder(object_type)
 
 
+def _path_of(resource: AnyResource, obj: CompleteObject, subresource: str) -> str:
+    metadata = obj.metadata
+    return object_path(resource, metadata.namespace, metadata.name, subresource)
+
+
 def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
-    return ListOptions(
-        label_selector=options.label_selector,
-        field_selector=options.field_selector,
-        limit=limit,
-        continue_=token,
-        # The token of a continued list contains the version.
-        resource_version="" if token else options.resource_version,
-        resource_version_match="" if token else options.resource_version_match,
-    )
+    if token:  # it contains the version
+        options = replace(options, resource_version="", resource_version_match="")
+    return replace(options, limit=limit, continue_=token)
