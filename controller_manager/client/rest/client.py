@@ -322,9 +322,7 @@ class Client:
         Raises TypeError for a projection; see `update`.
         """
         body = serializer.encode(resource, obj)
-        path = namespace_path(resource, obj.metadata.namespace)
-        answer = await self._to(resource).write("POST", path, body)
-        return self._stored(resource, answer)
+        return await self.create_json(resource, obj.metadata.namespace, body)
 
     async def try_create(
         self, resource: Resource[CompleteT], obj: CompleteT
@@ -350,10 +348,7 @@ class Client:
     ) -> ObjectT:
         """Create the object that `body` holds as JSON; return it as stored."""
         path = namespace_path(resource, namespace)
-        answer = await self._to(resource).write(
-            "POST", path, body, headers=serializer.headers_of(resource)
-        )
-        return self._stored(resource, answer)
+        return await self._write("POST", resource, path, body)
 
     async def create_subresource(
         self,
@@ -380,7 +375,7 @@ class Client:
         """
         body = serializer.encode(resource, obj)
         path = _path_of(resource, obj, subresource)
-        return await self._put(resource, path, body)
+        return await self._write("PUT", resource, path, body)
 
     async def update_for_metadata(
         self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
@@ -388,15 +383,7 @@ class Client:
         """Replace `obj` as `update` does, but ask only for the metadata as stored."""
         body = serializer.encode(resource, obj)
         path = _path_of(resource, obj, subresource)
-        return await self._put(metadata_of(resource), path, body)
-
-    async def _put(
-        self, resource: Resource[ObjectT], path: str, body: bytes
-    ) -> ObjectT:
-        answer = await self._to(resource).write(
-            "PUT", path, body, headers=serializer.headers_of(resource)
-        )
-        return self._stored(resource, answer)
+        return await self._write("PUT", metadata_of(resource), path, body)
 
     async def update_json(
         self, resource: Resource[ObjectT], obj: Mapping[str, Any]
@@ -405,7 +392,7 @@ class Client:
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name)
-        return await self._put(resource, path, msgspec.json.encode(obj))
+        return await self._write("PUT", resource, path, msgspec.json.encode(obj))
 
     async def patch(
         self,
@@ -426,10 +413,8 @@ class Client:
             is_custom = resource.group not in BUILT_IN_GROUPS
             patch_type = PatchType.MERGE if is_custom else PatchType.STRATEGIC
         path = object_path(resource, namespace, name, subresource)
-        headers = {**serializer.headers_of(resource), "content-type": patch_type}
         body = msgspec.json.encode(patch)
-        answer = await self._to(resource).write("PATCH", path, body, headers=headers)
-        return self._stored(resource, answer)
+        return await self._write("PATCH", resource, path, body, patch_type)
 
     async def patch_exactly(
         self,
@@ -476,14 +461,9 @@ class Client:
         body = msgspec.json.encode({**head, **config})
         manager = field_manager or self._field_manager
         query = (("fieldManager", manager), ("force", "true"))
-        headers = {
-            **serializer.headers_of(resource),
-            "content-type": serializer.APPLY_PATCH,
-        }
-        answer = await self._to(resource).write(
-            "PATCH", path, body, headers=headers, query=query
+        return await self._write(
+            "PATCH", resource, path, body, serializer.APPLY_PATCH, query
         )
-        return self._stored(resource, answer)
 
     async def rewrite(
         self, resource: Resource[ObjectT], obj: ObjectT, field_manager: str
@@ -497,19 +477,28 @@ class Client:
         path = object_path(resource, metadata.namespace, metadata.name)
         same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        answer = await self._to(resource).write(
-            "PATCH",
-            path,
-            msgspec.json.encode({**head, "metadata": same}),
-            headers={
-                **serializer.headers_of(resource),
-                "content-type": serializer.APPLY_PATCH,
-            },
-            query=(("fieldManager", field_manager),),
+        body = msgspec.json.encode({**head, "metadata": same})
+        query = (("fieldManager", field_manager),)
+        return await self._write(
+            "PATCH", resource, path, body, serializer.APPLY_PATCH, query
         )
-        return self._stored(resource, answer)
 
-    def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
+    async def _write(
+        self,
+        method: str,
+        resource: Resource[ObjectT],
+        path: str,
+        body: bytes,
+        content_type: str = "",
+        query: Query = (),
+    ) -> ObjectT:
+        """Send an object or a patch; return the object as stored."""
+        headers = serializer.headers_of(resource)
+        if content_type:
+            headers = {**headers, "content-type": content_type}
+        answer = await self._to(resource).write(
+            method, path, body, headers=headers, query=query
+        )
         stored = serializer.decode(resource.type, answer)
         self._on_write(resource, stored)
         return stored
