@@ -5,7 +5,7 @@ from typing import Final
 NAME: Final = "controller-manager"
 """The name of the command."""
 
-VERSION: Final = "0.4.0"
+VERSION: Final = "0.4.1"
 """This package's own version."""
 
 KUBERNETES_VERSION: Final = "v1.36.2"

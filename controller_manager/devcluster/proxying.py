@@ -170,6 +170,9 @@ _NOT_PASSED: Final = frozenset(
 )
 """Headers of one connection, and the credentials for the API server."""
 
+_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp adds. A client that sends none wants another answer."""
+
 _AT_ONCE: Final = 64 * 1024
 
 
@@ -227,6 +230,7 @@ def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
         auto_decompress=False,
+        skip_auto_headers=_ADDED,
         trust_env=False,
     )
 

@@ -39,7 +39,7 @@ from tests.config.accounts import account_of
 from tests.config.control_plane import KUBERNETES, MANIFEST
 from tests.config.manifests import arguments_of, config_of, container_of
 
-IMAGE: Final = "registry.example.com/controller-manager:0.4.0"
+IMAGE: Final = "registry.example.com/controller-manager:0.4.1"
 UPSTREAM: Final = "registry.k8s.io/kube-controller-manager"
 NODE: Final = "node-0"
 

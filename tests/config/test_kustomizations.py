@@ -72,7 +72,7 @@ def test_kustomize_builds_it(directory: Path) -> None:
     found = kinds.count("Deployment") + kinds.count("DaemonSet")
     assert found == WORKLOADS[directory]
     if directory in (BASE, STAND_BY, TAKE_OVER):
-        assert "image: controller-manager:0.4.0" in yaml.safe_dump(objects)
+        assert "image: controller-manager:0.4.1" in yaml.safe_dump(objects)
         # A "namespace:" in a kustomization would move these, too.
         system = [
             each["kind"]

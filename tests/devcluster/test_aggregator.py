@@ -146,6 +146,32 @@ async def test_its_kinds_are_discovered_and_served(
     assert events.body == {"type": "ADDED", "object": {}}
 
 
+async def test_a_request_gets_no_headers_that_its_client_did_not_send(
+    registered: DevelopmentCluster, extension: Extension
+) -> None:
+    """A body without a type is JSON for an API server; no answer comes compressed."""
+    await condition(registered, "True")
+    caller = Caller(registered.kubeconfig)
+
+    def post() -> int:
+        connection = caller.connection(10)
+        path = f"{GROUP}/namespaces/default/flunders"
+        connection.putrequest("POST", path, skip_accept_encoding=True)
+        connection.putheader("Authorization", caller.headers("")["Authorization"])
+        connection.putheader("Content-Length", "2")
+        connection.endheaders(b"{}")
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    assert await asyncio.to_thread(post) == 200
+    assert {
+        name
+        for name in extension.requests[-1].headers
+        if not name.lower().startswith("x-")
+    } == {"Connection", "Content-Length", "Host"}
+
+
 async def test_a_server_that_fails_is_not_available(
     registered: DevelopmentCluster, extension: Extension
 ) -> None:
