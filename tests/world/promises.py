@@ -32,8 +32,11 @@ class Promises:
     )
     _signed: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.world.before_change = self.look
+
     def look(self) -> None:
-        """Note what users want, before a write of any manager."""
+        """Note what users want, before a write of any manager and before a change."""
         now = asyncio.get_running_loop().time()
         for plural, count in _SIZES.items():
             for owner in self.world.stored(plural):

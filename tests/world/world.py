@@ -67,6 +67,9 @@ class World:
     by_users: dict[str, str] = field(default_factory=dict)
     """The plurals of all objects that users have created, by uid."""
 
+    before_change: Callable[[], None] = lambda: None
+    """Is called before each change of a user: no manager may have written since."""
+
     _kinds: dict[str, Kind] = field(default_factory=dict)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
@@ -159,6 +162,7 @@ class World:
 
     def change(self, plural: str, obj: JSON, edit: Edit, subresource: str = "") -> None:
         """Store an object after `edit` has changed a copy of it."""
+        self.before_change()
         changed: JSON = json.loads(json.dumps(obj))
         edit(changed)
         metadata, kind = obj["metadata"], self.kind(plural)
