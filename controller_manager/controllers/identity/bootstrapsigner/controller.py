@@ -25,7 +25,7 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.runtime.reconciler import Reconciler
@@ -132,8 +132,7 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
         return Done(expires_in)
 
     async def _write(self, config_map: ConfigMap) -> None:
-        # If it was deleted or has changed, that causes the next sync.
-        with suppress(NotFound, Conflict):
+        with suppress(NotFound):
             await self.client.update(CONFIG_MAPS, config_map)
 
 

@@ -154,8 +154,8 @@ class LegacyTokenCleaner:
         for secret in unused:
             try:
                 await self._clean(secret, limits, used_names)
-            except (errors.NotFound, errors.Conflict):
-                continue  # It was deleted or has changed; the next round checks it.
+            except errors.NotFound:
+                continue
             except errors.RequestError as error:
                 problems.append(f"{meta.key_of(secret)}: {error}")
                 failures.append(error)

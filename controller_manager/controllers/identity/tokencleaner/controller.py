@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from controller_manager.api.core import secrets
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -31,7 +31,6 @@ class TokenCleanerReconciler(Reconciler[secrets.Secret]):
         if left:
             return Done(left.total_seconds())
         self.logger.v(3).info("Deleting expired secret", secret=key_of(secret))
-        # It may be deleted already, and its change causes the next sync.
-        with suppress(NotFound, Conflict):
+        with suppress(NotFound):  # it may be deleted already
             await self.client.delete_exactly(secrets.SECRETS, secret, same_version=True)
         return DONE

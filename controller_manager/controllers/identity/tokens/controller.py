@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from controller_manager.api.core.secrets import SECRETS, SERVICE_ACCOUNT_TOKEN, Secret
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
-from controller_manager.client.rest.errors import Conflict, InvalidName, NotFound
+from controller_manager.client.rest.errors import InvalidName, NotFound
 from controller_manager.control.key_id import key_id
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -177,8 +177,7 @@ class TokensReconciler(Reconciler[Secret]):
                 await self._delete(secret)
             else:
                 await self._repair(secret, account)
-        except (NotFound, Conflict):
-            # It was deleted or has changed; the cache will show the change.
+        except NotFound:
             return DONE
         return DONE
 

@@ -24,12 +24,13 @@ from controller_manager.controllers.identity.bootstrapsigner.controller import (
     signing_tokens,
 )
 from tests.clusters import make_config
-from tests.controllers.hands import Hands
+from tests.controllers.hands import Before, Hands
 from tests.controllers.identity.tokencleaner.builders import (
     TOKEN_SECRET,
     add_token,
     bootstrap_token,
 )
+from tests.controllers.responses import refusal
 from tests.controllers.rows import rows
 
 CONFIG = make_config(controllers=("bootstrapsigner",))
@@ -104,6 +105,16 @@ async def test_a_signature_goes_when_its_token_expires(cluster: Hands) -> None:
         assert f"{KEY}soon01" in await _data(cluster)
         await asyncio.sleep(31)
         assert await _data(cluster) == {"kubeconfig": "one"}
+
+
+@pytest.mark.looptime
+async def test_a_conflict_that_no_change_follows_is_tried_again(cluster: Hands) -> None:
+    add_cluster_info(cluster)
+    add_token(cluster, bootstrap_token("abcdef"))
+    once = Before(cluster, "PUT", "cluster-info", lambda: refusal(409, "Conflict"))
+    async with cluster.manager(CONFIG, once):
+        await asyncio.sleep(1)
+        assert f"{KEY}abcdef" in await _data(cluster)
 
 
 @pytest.mark.looptime

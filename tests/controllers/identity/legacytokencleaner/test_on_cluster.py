@@ -40,7 +40,8 @@ from controller_manager.controllers.identity.legacytokencleaner.controller impor
 )
 from controller_manager.options.config import Config
 from tests.clusters import Write, make_config
-from tests.controllers.hands import Hands
+from tests.controllers.hands import Before, Hands
+from tests.controllers.responses import refusal
 from tests.controllers.rows import rows
 
 pytestmark = pytest.mark.looptime
@@ -117,6 +118,18 @@ async def test_an_unused_token_is_marked_and_then_deleted(cluster: Tokens) -> No
     assert [each.method for each in of_idle] == ["PATCH", "DELETE"]
     preconditions = json.loads(of_idle[1].body)["preconditions"]
     assert {*preconditions} == {"uid", "resourceVersion"}
+
+
+async def test_a_conflict_that_no_change_follows_waits_for_no_day(
+    cluster: Tokens,
+) -> None:
+    cluster.track()
+    cluster.token("idle")
+    await asyncio.sleep(PERIOD + 1)
+    once = Before(cluster, "PATCH", "/idle", lambda: refusal(409, "Conflict"))
+    async with cluster.manager(config(), once):
+        await asyncio.sleep(1)
+        assert INVALID_SINCE in cluster.labels()["idle"]
 
 
 @pytest.mark.slow

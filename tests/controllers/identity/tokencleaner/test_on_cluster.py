@@ -15,8 +15,9 @@ from controller_manager.api.core.secrets import (
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from tests.clusters import make_config
-from tests.controllers.hands import Hands
+from tests.controllers.hands import Before, Hands
 from tests.controllers.identity.tokencleaner.builders import add_token, bootstrap_token
+from tests.controllers.responses import refusal
 
 pytestmark = pytest.mark.looptime
 
@@ -76,6 +77,14 @@ async def test_a_token_that_is_prolonged_stays(cluster: Hands) -> None:
         await asyncio.sleep(500)
         assert await _names(cluster) == ["later1"]
         await asyncio.sleep(110)
+        assert await _names(cluster) == []
+
+
+async def test_a_conflict_that_no_change_follows_is_tried_again(cluster: Hands) -> None:
+    add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
+    once = Before(cluster, "DELETE", "past01", lambda: refusal(409, "Conflict"))
+    async with cluster.manager(CONFIG, once):
+        await asyncio.sleep(1)
         assert await _names(cluster) == []
 
 

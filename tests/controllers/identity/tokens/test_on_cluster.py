@@ -29,7 +29,7 @@ from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger
 from tests.clusters import ROOT_CA, RecordingTransport, make_config, run_manager
 from tests.controllers.apps.replicaset.test_on_cluster import hold
-from tests.controllers.hands import Hands
+from tests.controllers.hands import Before, Hands
 from tests.controllers.identity.tokens.clusters import (
     NAME,
     add_secret,
@@ -39,6 +39,7 @@ from tests.controllers.identity.tokens.clusters import (
     with_key,
 )
 from tests.controllers.identity.tokens.keys import elliptic_key, pem, rsa_key
+from tests.controllers.responses import refusal
 
 pytestmark = pytest.mark.looptime
 
@@ -207,6 +208,16 @@ async def test_what_a_user_spoils_is_repaired_as_upstream_does(
     assert annotations_of(between["d"].metadata) == {ACCOUNT_NAME: "robot"}
     assert annotations_of(after["d"].metadata) == annotations_of(before["d"].metadata)
     assert after["d"].data == before["d"].data
+
+
+async def test_a_conflict_that_no_change_follows_is_tried_again(cluster: Hands) -> None:
+    """A webhook may answer so; upstream waits for a change that never comes."""
+    _add_account(cluster)
+    add_secret(cluster, "tok", "robot")
+    once = Before(cluster, "PUT", "/tok", lambda: refusal(409, "Conflict"))
+    async with cluster.manager(config(), once):
+        await asyncio.sleep(1)
+        assert decoded((await secrets(cluster))["tok"], "token")
 
 
 async def test_a_deleted_secret_leaves_the_list_of_its_account(
