@@ -1,7 +1,7 @@
-"""A transport that calls a server in the same process."""
+"""A transport that calls a server in the same process, and streams of pieces."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
@@ -10,22 +10,39 @@ from controller_manager.client.rest.errors import RequestTimeout
 from controller_manager.client.rest.transport import Request, Response, Stream
 
 
-class StreamingResponse(Protocol):
-    """A server's answer to a watch: status, headers and an iterator of chunks."""
+class StreamingResponse:
+    """An answer whose body is sent piece by piece, such as that to a watch."""
 
-    @property
-    def status(self) -> int:
-        """The HTTP status code."""
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str],
+        status: int = 200,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Take the headers by lower-case name.
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers by lower-case name."""
+        `close` frees what the stream holds, also if nobody has read a piece.
+        """
+        self.status = status
+        self.headers = headers
+        self._pieces = pieces
+        self._close = close
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield pieces of the body."""
+        """Yield the pieces of the body, to one reader."""
+        return self._pieces
 
     async def close(self) -> None:
         """Stop the stream."""
+        if self._close is not None:
+            await self._close()
+
+
+async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
+    """Yield a body that is complete, unless it is empty."""
+    if body:
+        yield body
 
 
 class Handler(Protocol):
@@ -75,9 +92,13 @@ class InMemoryTransport:
                 answer = await self._handler.handle(self._authenticated(request))
         except TimeoutError:
             raise _timed_out(request) from None
-        if isinstance(answer, Response):
-            return _CompleteStream(answer)
-        return _TimedStream(answer, request)
+        pieces = (
+            whole(answer.body)
+            if isinstance(answer, Response)
+            else _timed(answer, request)
+        )
+        close = None if isinstance(answer, Response) else answer.close
+        return StreamingResponse(pieces, answer.headers, answer.status, close)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -89,43 +110,17 @@ def _timed_out(request: Request) -> RequestTimeout:
     )
 
 
-class _CompleteStream:
-    def __init__(self, response: Response) -> None:
-        self.status = response.status
-        self.headers = response.headers
-        self._body = response.body
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        yield self._body
-
-    async def close(self) -> None:
-        pass
-
-
-class _TimedStream:
-    def __init__(self, answer: StreamingResponse, request: Request) -> None:
-        self._answer = answer
-        self._request = request
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._answer.headers
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self._answer.chunks()) as iterator:
-            while True:
-                try:
-                    async with asyncio.timeout(self._request.timeout):
-                        chunk = await anext(iterator)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    raise _timed_out(self._request) from None
-                yield chunk
-
-    async def close(self) -> None:
-        await self._answer.close()
+async def _timed(
+    answer: StreamingResponse, request: Request
+) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces of an answer; raises RequestTimeout if one takes too long."""
+    async with aclosing(answer.chunks()) as chunks:
+        while True:
+            try:
+                async with asyncio.timeout(request.timeout):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise _timed_out(request) from None
+            yield chunk

@@ -215,7 +215,17 @@ async def proxied(
     if request.method == "HEAD":
         await session.close()
         return Response(answer.status, found)
-    return _Proxied(session, answer, found)
+    pieces = _pieces(session, answer)
+    return StreamingResponse(pieces, found, answer.status, session.close)
+
+
+async def _pieces(
+    session: aiohttp.ClientSession, answer: aiohttp.ClientResponse
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body of a program's answer, then end the connection to it."""
+    async with session, answer:
+        async for chunk in answer.content.iter_chunked(_AT_ONCE):
+            yield chunk
 
 
 def _passed(headers: Mapping[str, str]) -> dict[str, str]:
@@ -246,34 +256,6 @@ def unverified() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-class _Proxied:
-    """The answer of a program, passed on piece by piece."""
-
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        answer: aiohttp.ClientResponse,
-        headers: Mapping[str, str],
-    ) -> None:
-        self.status = answer.status
-        self.headers = headers
-        self._session = session
-        self._answer = answer
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body."""
-        try:
-            async for chunk in self._answer.content.iter_chunked(_AT_ONCE):
-                yield chunk
-        finally:
-            await self.close()
-
-    async def close(self) -> None:
-        """End the connection to the program."""
-        self._answer.close()
-        await self._session.close()
 
 
 # The reasons for missing answers, as messages of Go's net/http

@@ -4,9 +4,8 @@ import asyncio
 import gc
 import io
 import os
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final, Literal, Protocol
@@ -297,7 +296,8 @@ class SnapshotEndpoint:
             raise Refusal(403, "Forbidden", message, {})
         match request.method:
             case "GET":
-                return _Snapshot(state_of(self._storage))
+                pieces = _pieces(state_of(self._storage))
+                return StreamingResponse(pieces, {"content-type": MEDIA_TYPE})
             case "PUT":
                 return await self._restored(request)
         raise method_not_allowed()
@@ -315,21 +315,8 @@ class SnapshotEndpoint:
         return json_response(_OK, success(details={"objects": state.count}))
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """A snapshot as an answer; the cluster runs between its pieces."""
-
-    state: StorageState
-    status: int = _OK
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"content-type": MEDIA_TYPE}
-    )
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the pieces."""
-        for piece in encode_snapshot(self.state):
-            yield piece
-            await asyncio.sleep(0)
-
-    async def close(self) -> None:
-        """Do nothing: Python frees the state after the last reader."""
+async def _pieces(state: StorageState) -> AsyncGenerator[bytes, None]:
+    """Yield a snapshot; the cluster runs between its pieces."""
+    for piece in encode_snapshot(state):
+        yield piece
+        await asyncio.sleep(0)

@@ -15,6 +15,7 @@ from controller_manager.devcluster.http_server import (
     ConnectionCutError,
     HTTPServer,
 )
+from controller_manager.devcluster.inmemory import StreamingResponse
 from tests.clusters import Cluster
 
 Link = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -75,18 +76,16 @@ async def body_from(reader: asyncio.StreamReader) -> str:
     return (await reader.readexactly(int(length.partition(":")[2]))).decode()
 
 
-class Chunks:
+class Chunks(StreamingResponse):
     """A stream of chunks that the test sends."""
 
-    status = 200
-
     def __init__(self) -> None:
-        self.headers = {"content-type": "text/plain"}
+        super().__init__(self._sent(), {"content-type": "text/plain"})
         self.queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.taken = 0
         self.closed = asyncio.Event()
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def _sent(self) -> AsyncGenerator[bytes, None]:
         while (chunk := await self.queue.get()) is not None:
             if isinstance(chunk, Exception):
                 raise chunk

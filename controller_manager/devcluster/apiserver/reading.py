@@ -166,7 +166,7 @@ class WatchRequest:
 
 
 @dataclass(slots=True)
-class WatchResponse:
+class _Watch:
     """A stream of events: the initial events, then those of the watcher.
 
     `since` is the version at which `initial` is complete.
@@ -179,12 +179,6 @@ class WatchResponse:
     ends_initial: bool
     version: Callable[[], int]
     clock: Clock
-    status: int = 200
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers of the answer."""
-        return {"content-type": self.request.frame.content_type}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield events until the timeout; events that wait are sent together."""
@@ -266,7 +260,6 @@ class WatchResponse:
         return due if due > now else math.inf
 
     async def close(self) -> None:
-        """Stop watching."""
         self.watcher.close()
 
     def _event(self, change: Change) -> bytes:
@@ -505,7 +498,7 @@ class Reader:
             raise
         bookmarks = is_true(query, "allowWatchBookmarks")
         timeout = whole_number(query, "timeoutSeconds", 0)
-        return WatchResponse(
+        watch = _Watch(
             WatchRequest(
                 kind=target.kind,
                 namespace=target.namespace,
@@ -522,6 +515,8 @@ class Reader:
             version=lambda: collection.version,
             clock=self._clock,
         )
+        headers = {"content-type": frame.content_type}
+        return StreamingResponse(watch.chunks(), headers, close=watch.close)
 
     async def _initial(self, target: Target, selection: Selection) -> list[Stored]:
         """Return the selected objects of this moment; raises Refusal."""

@@ -5,16 +5,7 @@ Upstream: handlers/response.go and handlers/responsewriters of k8s.io/apiserver.
 
 import asyncio
 import hashlib
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -23,6 +14,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
+from controller_manager.devcluster.inmemory import StreamingResponse, whole
 from controller_manager.devcluster.scheme import protobuf
 from controller_manager.devcluster.scheme.decoding import (
     LARGE,
@@ -67,27 +59,17 @@ Serve = Callable[[Connection], Awaitable[None]]
 """Speaks a protocol until one side ends the connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(StreamingResponse):
     """An answer after which `serve` has the connection.
 
     `protocol` is SPDY or that of websockets. In memory, it is an answer without a body.
     """
 
-    protocol: str
-    subprotocol: str
-    serve: Serve
-    status: int = 101
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield nothing."""
-        nothing: tuple[bytes, ...] = ()
-        for chunk in nothing:
-            yield chunk
-
-    async def close(self) -> None:
-        """Do nothing: the server closes the connection."""
+    def __init__(self, protocol: str, subprotocol: str, serve: Serve) -> None:
+        super().__init__(whole(b""), {}, 101)
+        self.protocol = protocol
+        self.subprotocol = subprotocol
+        self.serve = serve
 
 
 def negotiated(

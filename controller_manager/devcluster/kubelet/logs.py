@@ -15,7 +15,7 @@ from controller_manager.devcluster.apiserver import responses
 from controller_manager.devcluster.apiserver.negotiation import header
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Target
-from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.inmemory import StreamingResponse, whole
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.query import is_true
@@ -135,10 +135,10 @@ class PodLogs:
         if header(request.headers, "upgrade").lower() != responses.WEBSOCKET:
             return found
         protocol, subprotocol = responses.negotiated(request, (), LOG_MESSAGES)
-        chunks = found.chunks() if isinstance(found, LogStream) else _whole(found.body)
+        chunks = whole(found.body) if isinstance(found, Response) else found.chunks()
         return responses.Upgrade(protocol, subprotocol, sending(chunks))
 
-    def _found(self, target: Target, request: Request) -> "Response | LogStream":
+    def _found(self, target: Target, request: Request) -> Response | StreamingResponse:
         pod = self._objects.find(POD, target.namespace, target.name).obj
         now = self._clock.now()
         options = LogOptions.parse(target.name, dict(request.query), now)
@@ -156,31 +156,7 @@ class PodLogs:
         following = deque(lines[len(printed) :])
         key = (target.namespace, target.name)
         follower = _Follower(self._objects, key, container["name"], run, options)
-        return LogStream(follower.lines(shown, following))
-
-
-async def _whole(log: bytes) -> AsyncGenerator[bytes, None]:
-    """Yield a log that is complete, unless it is empty."""
-    if log:
-        yield log
-
-
-class LogStream:
-    """A log that goes on as long as its container runs."""
-
-    status: int = 200
-    headers: Mapping[str, str] = _HEADERS
-
-    def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
-        self._lines = lines
-
-    def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the lines as they are printed."""
-        return self._lines
-
-    async def close(self) -> None:
-        """Send no more."""
-        await self._lines.aclose()
+        return StreamingResponse(follower.lines(shown, following), _HEADERS)
 
 
 class _Follower:

@@ -1,7 +1,7 @@
 """An API server in memory that clients reach through faults."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from controller_manager.client.rest.errors import NotSent, TransportError
@@ -33,7 +33,10 @@ class FaultyServer(FaultControl):
             answer = await self._layer(request, self._server.handle)
         except ConnectionCutError:
             raise TransportError("connection cut by a fault of the test") from None
-        return answer if isinstance(answer, Response) else _Cuttable(answer)
+        if isinstance(answer, Response):
+            return answer
+        pieces = _cuttable(answer)
+        return StreamingResponse(pieces, answer.headers, answer.status, answer.close)
 
     @property
     def version(self) -> int:
@@ -74,27 +77,11 @@ class FaultyServer(FaultControl):
         await asyncio.sleep(seconds)
 
 
-class _Cuttable:
-    """A stream that raises TransportError where its connection is cut."""
-
-    def __init__(self, answer: StreamingResponse) -> None:
-        self._answer = answer
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._answer.headers
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        try:
-            async with aclosing(self._answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except ConnectionCutError:
-            raise TransportError("connection cut by a fault of the test") from None
-
-    async def close(self) -> None:
-        await self._answer.close()
+async def _cuttable(answer: StreamingResponse) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces; raises TransportError where the connection is cut."""
+    try:
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    except ConnectionCutError:
+        raise TransportError("connection cut by a fault of the test") from None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from enum import Enum, auto
 from typing import Any, Final, Self, TypedDict, Unpack
@@ -288,7 +288,7 @@ class Ending(Enum):
     """The connection stays open, and no further event comes."""
 
 
-class OpenWatch:
+class OpenWatch(StreamingResponse):
     """Passes a stream on until a fault ends it."""
 
     def __init__(
@@ -298,6 +298,7 @@ class OpenWatch:
         on_close: Callable[["OpenWatch"], None],
     ) -> None:
         """Take the stream; `on_close` is called after the last read."""
+        super().__init__(self._passed(), answer.headers, answer.status)
         self.request = request
         self._answer = answer
         self._on_close = on_close
@@ -305,16 +306,6 @@ class OpenWatch:
             asyncio.get_running_loop().create_future()
         )
         self._is_cut = asyncio.Event()
-
-    @property
-    def status(self) -> int:
-        """The HTTP status code."""
-        return self._answer.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers by lower-case name."""
-        return self._answer.headers
 
     def end(self, ending: Ending, oldest: int) -> None:
         """End the stream; `oldest` is the oldest version that is not gone.
@@ -326,7 +317,7 @@ class OpenWatch:
         if not self._ending.done():
             self._ending.set_result((ending, oldest))
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def _passed(self) -> AsyncGenerator[bytes, None]:
         """Yield pieces of the stream; raises ConnectionCutError if it is cut."""
         async with aclosing(self._answer.chunks()) as chunks:
             while (chunk := await self._next(chunks)) is not None:
