@@ -2,11 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import selectors
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from controller_manager.client.identity.credentials import load_credentials
 from controller_manager.client.rest.client import Client
@@ -26,12 +30,145 @@ from controller_manager.runtime.registry import Registry, RegistryError
 from controller_manager.version import COMMAND_USER_AGENT
 
 from . import ClusterError, ClusterSettings
-from .faults import ClusterFaults, Faults, RunningCluster, Snapshot, run_cluster
-from .requests import Requests
-from .thread import ClusterThread, PacedLoop
+from .faults import FaultControl, Faults, RunningCluster, Snapshot, run_cluster
+from .requests import Ending, Fault, RequestFilter, Requests
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
+
+
+# An event loop in which time passes faster than outside
+
+_HANDSHAKE: Final = 60.0
+"""Seconds that asyncio gives a client for the handshake."""
+
+_TOLERANCE: Final = 1e-6
+"""Seconds added to a wait, so that the timer for which the loop waits is due."""
+
+
+class _PacedSelector(selectors.DefaultSelector):
+    """Waits for a fraction of each timeout, and counts the skipped time.
+
+    Only waiting is shortened. Work takes its real time, and a wait never passes the
+    timer at its end. So timers fire in their order, at their times, also on a machine
+    that is too busy: no lease expires because its holder had no CPU.
+    """
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self._factor = factor
+        self.skipped = 0.0
+
+    def select(
+        self, timeout: float | None = None
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for events, for the fraction of `timeout` seconds."""
+        if timeout is not None and timeout <= 0:
+            return super().select(timeout)
+        began = time.monotonic()
+        events = super().select(None if timeout is None else timeout / self._factor)
+        waited = time.monotonic() - began
+        passed = waited * self._factor
+        if timeout is not None:
+            passed = min(passed, timeout + _TOLERANCE)
+        self.skipped += passed - waited
+        return events
+
+
+class PacedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes `factor` times as fast while it waits."""
+
+    def __init__(self, factor: float) -> None:
+        self._factor = factor
+        self._paced = _PacedSelector(factor)
+        super().__init__(self._paced)
+
+    async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
+        """Listen; clients have as much of their own time for TLS as on other loops."""
+        if options.get("ssl") is not None:
+            seconds = _HANDSHAKE * self._factor
+            options.setdefault("ssl_handshake_timeout", seconds)
+        return await super().create_server(*args, **options)
+
+    def time(self) -> float:
+        """Return the seconds of this loop's own time."""
+        return super().time() + self._paced.skipped
+
+
+# The thread
+
+T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+
+
+class ClusterThread(Generic[T]):
+    """Enters a context in a thread, and leaves it when :meth:`stop` is called.
+
+    Callers may have an event loop or not: the thread has its own.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], AbstractAsyncContextManager[T]],
+        loop_factory: Callable[[], asyncio.AbstractEventLoop],
+    ) -> None:
+        """Take the functions that make the context and the loop; nothing runs yet."""
+        self._context = context
+        self._loop_factory = loop_factory
+        self._entered: Future[T] = Future()
+        self._ended: Future[None] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(
+            target=self._run, name="devcluster", daemon=True
+        )
+
+    def start(self) -> "Future[T]":
+        """Start; the result is what the context yields, or the error of entering."""
+        self._thread.start()
+        return self._entered
+
+    def stop(self) -> "Future[None]":
+        """Leave the context; the result has the error of the thread, if any."""
+        if self._stop is not None and self._loop is not None and not self._ended.done():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        return self._ended
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> "Future[ResultT]":
+        """Run a coroutine in the thread's loop."""
+        if self._loop is None or self._ended.done():
+            work.close()
+            raise RuntimeError("the cluster is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, function: Callable[[], ResultT]) -> ResultT:
+        """Call a function in the thread's loop; return its result."""
+
+        async def work() -> ResultT:
+            return function()
+
+        return self.run(work()).result()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._main())
+        except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
+            if self._entered.done():
+                self._ended.set_exception(error)
+                return
+            self._entered.set_exception(error)
+        self._ended.set_result(None)
+
+    async def _main(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with self._context() as entered:
+            self._entered.set_result(entered)
+            await self._stop.wait()
 
 
 # The controllers of the installed program
@@ -168,6 +305,50 @@ def _remove(objects: Objects, kind: Kind, key: tuple[str, str]) -> None:
     objects.react(kind, removed, None)
 
 
+# The faults of a cluster
+
+
+class _ClusterFaults(FaultControl):
+    """Changes the faults of a cluster; its methods may be called in any thread."""
+
+    def __init__(
+        self, thread: ClusterThread[RunningCluster], running: RunningCluster
+    ) -> None:
+        self._thread = thread
+        self._running = running
+
+    @property
+    def version(self) -> int:
+        return self._running.version
+
+    def add(self, fault: Fault) -> Fault:
+        self._thread.call(lambda: self._running.faults.add(fault))
+        return fault
+
+    def clear(self) -> None:
+        self._thread.call(self._running.faults.clear)
+        self.listen_again()
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        return self._thread.call(lambda: self._running.end_watches(which, ending))
+
+    def stop_listening(self) -> None:
+        self._thread.run(self._running.stop_listening()).result()
+
+    def listen_again(self, after: float = 0.0) -> None:
+        restart = self._thread.run(self._listen_again(after))
+        if not after:
+            restart.result()
+
+    async def _listen_again(self, after: float) -> None:
+        await self.sleep(after)
+        await self._running.listen_again()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in the thread of the cluster."""
+        await asyncio.sleep(seconds * self._running.time_factor)
+
+
 # The cluster
 
 _DEFAULTS: Final = ClusterSettings()
@@ -256,13 +437,13 @@ class DevelopmentCluster:
     @property
     def faults(self) -> Faults:
         """The faults between the clients and the API server."""
-        return Faults(ClusterFaults(*self._now))
+        return Faults(_ClusterFaults(*self._now))
 
     @property
     def requests(self) -> Requests:
         """The requests of clients so far, and the codes of their answers."""
         thread, running = self._now
-        return Requests(thread, running.requests)
+        return Requests(thread.call, running.requests)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of this process with KUBECONFIG, for a program."""

@@ -68,7 +68,6 @@ from .requests import (
     gone_event,
     make_filter,
 )
-from .thread import ClusterThread
 
 # A cluster that runs in the event loop of its own thread.
 
@@ -167,7 +166,7 @@ class RunningCluster:
     def end_watches(self, which: RequestFilter, ending: Ending) -> int:
         """End the open watches that are selected; return their number."""
         if ending is Ending.EXPIRED:
-            self._forget_history(which)
+            forget_history(self.cluster.server, which)
         return self.faults.end_watches(which, ending, self.version)
 
     async def stop_listening(self) -> None:
@@ -188,7 +187,7 @@ class RunningCluster:
         async with self._listening:
             if self._reserved is None:
                 return
-            self._forget_history(RequestFilter())
+            forget_history(self.cluster.server, RequestFilter())
             await self.cluster.http.start()
             self.close()
 
@@ -197,9 +196,6 @@ class RunningCluster:
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
-
-    def _forget_history(self, which: RequestFilter) -> None:
-        forget_history(self.cluster.server, which)
 
 
 def forget_history(server: APIServer, which: RequestFilter) -> None:
@@ -313,69 +309,22 @@ class FaultControl(Protocol):
         """Apply a fault to requests from now on, and return it."""
 
     def clear(self) -> None:
-        """Remove all faults, and listen if the server does not."""
-
-    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
-        """End the open watches that are selected; return their number."""
-
-    def stop_listening(self) -> None:
-        """Cut all connections and refuse new ones."""
-
-    def listen_again(self, after: float = 0.0) -> None:
-        """Accept connections again, at once or some seconds later."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait some seconds of the clients' clock."""
-
-
-class ClusterFaults(FaultControl):
-    """Changes the faults of a cluster; its methods may be called in any thread."""
-
-    def __init__(
-        self, thread: ClusterThread[RunningCluster], running: RunningCluster
-    ) -> None:
-        self._thread = thread
-        self._running = running
-
-    @property
-    def version(self) -> int:
-        """The latest resourceVersion."""
-        return self._running.version
-
-    def add(self, fault: Fault) -> Fault:
-        """Apply a fault to requests from now on, and return it."""
-        self._thread.call(lambda: self._running.faults.add(fault))
-        return fault
-
-    def clear(self) -> None:
         """Remove all faults, and listen if the server does not; raises ServingError."""
-        self._thread.call(self._running.faults.clear)
-        self.listen_again()
 
     def end_watches(self, which: RequestFilter, ending: Ending) -> int:
         """End the open watches that are selected; return their number."""
-        return self._thread.call(lambda: self._running.end_watches(which, ending))
 
     def stop_listening(self) -> None:
         """Cut all connections and refuse new ones."""
-        self._thread.run(self._running.stop_listening()).result()
 
     def listen_again(self, after: float = 0.0) -> None:
-        """Accept connections again, at once or some seconds later.
+        """Accept connections again with an empty history, at once or later.
 
         Raises ServingError if the port cannot be used any more.
         """
-        restart = self._thread.run(self._listen_again(after))
-        if not after:
-            restart.result()
-
-    async def _listen_again(self, after: float) -> None:
-        await self.sleep(after)
-        await self._running.listen_again()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait some seconds of the clients' clock, in the thread of the cluster."""
-        await asyncio.sleep(seconds * self._running.time_factor)
+        """Wait some seconds of the clients' clock."""
 
 
 _MODIFIED: Final = (

@@ -5,8 +5,8 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -19,7 +19,11 @@ from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
 from controller_manager.client.builder import Connections
 from controller_manager.client.identity.service_accounts import NAMESPACE
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import NotSent, error_from_response
+from controller_manager.client.rest.errors import (
+    NotSent,
+    TransportError,
+    error_from_response,
+)
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.apiserver.security import (
@@ -33,7 +37,8 @@ from controller_manager.devcluster.controlplane import (
     APIServer,
     add_system_namespaces,
 )
-from controller_manager.devcluster.inmemory import InMemoryTransport
+from controller_manager.devcluster.http_server import ConnectionCutError
+from controller_manager.devcluster.inmemory import InMemoryTransport, StreamingResponse
 from controller_manager.devcluster.manifests import (
     ManifestError,
     apply_manifests,
@@ -52,8 +57,8 @@ from controller_manager.webhooks.registration import Registration
 from controller_manager.webhooks.reviews import Reviews
 
 from . import ClusterError
-from .faults import Faults, thawed
-from .memory import FaultyServer
+from .faults import FaultControl, Faults, forget_history, thawed
+from .requests import Ending, Fault, FaultLayer, RequestFilter
 
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _VERBOSITY: Final = 4
@@ -322,7 +327,7 @@ class _Cluster:
         server = APIServer(clock=clock, rng=rng, users=users, rbac=True, build=build)
         add_system_namespaces(server.objects)
         self.admin = InMemoryTransport(server, "admin")
-        self.server = FaultyServer(server)
+        self.server = _FaultyServer(server)
         self.faults = Faults(self.server)
         self.of_controllers = {
             each.name: _Confined(self.server, each.name, clock, name)
@@ -338,11 +343,76 @@ class _Cluster:
         )
 
 
+class _FaultyServer(FaultControl):
+    """Passes requests on to an API server, as its faults let it."""
+
+    def __init__(self, server: APIServer) -> None:
+        self._server = server
+        self._layer = FaultLayer()
+        self._is_down = False
+        self.is_left = False
+        """True while no request may arrive: the process that sends them has ended."""
+
+    async def handle(self, request: Request) -> Response | StreamingResponse:
+        """Answer a request; raises TransportError where a connection would fail."""
+        if self._is_down or self.is_left:
+            raise NotSent("connection refused by a fault of the test")
+        try:
+            answer = await self._layer(request, self._server.handle)
+        except ConnectionCutError:
+            raise TransportError("connection cut by a fault of the test") from None
+        if isinstance(answer, Response):
+            return answer
+        pieces = _cuttable(answer)
+        return StreamingResponse(pieces, answer.headers, answer.status, answer.close)
+
+    @property
+    def version(self) -> int:
+        return self._server.storage.version
+
+    def add(self, fault: Fault) -> Fault:
+        self._layer.add(fault)
+        return fault
+
+    def clear(self) -> None:
+        self._layer.clear()
+        self.listen_again()
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        if ending is Ending.EXPIRED:
+            forget_history(self._server, which)
+        return self._layer.end_watches(which, ending, self.version)
+
+    def stop_listening(self) -> None:
+        self._is_down = True
+        self.end_watches(RequestFilter(), Ending.CUT)
+
+    def listen_again(self, after: float = 0.0) -> None:
+        if after:
+            asyncio.get_running_loop().call_later(after, self.listen_again)
+        elif self._is_down:
+            forget_history(self._server, RequestFilter())
+            self._is_down = False
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def _cuttable(answer: StreamingResponse) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces; raises TransportError where the connection is cut."""
+    try:
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    except ConnectionCutError:
+        raise TransportError("connection cut by a fault of the test") from None
+
+
 class _Confined(InMemoryTransport):
     """Notes the writes of a controller, and the requests that no role allows."""
 
     def __init__(
-        self, server: FaultyServer, controller: str, clock: Clock, cluster: str
+        self, server: _FaultyServer, controller: str, clock: Clock, cluster: str
     ) -> None:
         super().__init__(server, controller, controller)
         self._controller = controller

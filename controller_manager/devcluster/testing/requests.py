@@ -27,7 +27,6 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import expired
 
 from . import ClusterError
-from .thread import ClusterThread
 
 # The selection of requests
 
@@ -226,9 +225,11 @@ class Requests:
     Methods may be called in any thread.
     """
 
-    def __init__(self, thread: ClusterThread[Any], log: RequestLog) -> None:
-        """Take the log of a cluster, and the cluster's thread."""
-        self._thread = thread
+    def __init__(
+        self, call: Callable[[Callable[[], Any]], Any], log: RequestLog
+    ) -> None:
+        """Take the log, and the function that calls another in the cluster's thread."""
+        self._call = call
         self._log = log
 
     def __iter__(self) -> Iterator[RecordedRequest]:
@@ -260,10 +261,11 @@ class Requests:
 
     def clear(self) -> None:
         """Forget the requests so far."""
-        self._thread.call(self._log.requests.clear)
+        self._call(self._log.requests.clear)
 
     def _all(self) -> Sequence[RecordedRequest]:
-        return self._thread.call(lambda: [*self._log.requests])
+        found: Sequence[RecordedRequest] = self._call(lambda: [*self._log.requests])
+        return found
 
 
 # Open watches

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from controller_manager.devcluster.testing.thread import PacedLoop
+from controller_manager.devcluster.testing.cluster import PacedLoop
 
 
 def test_an_hour_of_waiting_takes_less_than_a_minute() -> None:
