@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from controller_manager.devcluster.cli.steps import Demo, Summary, demo_config
+from controller_manager.devcluster.cli.steps import Demo, demo_config
 from controller_manager.explain.answer import answer
 from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config
 
 
-async def play(cluster: Cluster) -> tuple[Summary, str]:
-    """Play the demo as the command does; return its summary and its output."""
+async def play(cluster: Cluster) -> tuple[list[tuple[str, float]], str]:
+    """Play the demo as the command does; return its steps and its output."""
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     ours = make_config(controllers=("*",))
@@ -28,8 +28,8 @@ async def play(cluster: Cluster) -> tuple[Summary, str]:
         cluster.nodes(start_delay=0.6, grace_scale=0.05),
         cluster.manager(config),
     ):
-        summary = await Demo(cluster.transport, cluster.clock, console, answer).run()
-    return summary, shown.getvalue()
+        steps = await Demo(cluster.transport, cluster.clock, console, answer).run()
+    return steps, shown.getvalue()
 
 
 def step(output: str, title: str) -> str:
@@ -50,13 +50,13 @@ def seen(lines: str, pattern: str) -> list[str]:
 async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     cluster: Cluster,
 ) -> None:
-    summary, output = await play(cluster)
+    steps, output = await play(cluster)
     title = "Update web again, to an image that cannot be pulled"
     broken = step(output, title)
     reason = r'ImagePullBackOff: Back-off pulling image "broken:1\.30"'
     failing = re.findall(rf"^ *([\d.]+)s  (web-\S+)  {reason}$", broken, re.MULTILINE)
     assert len({name for _, name in failing}) == len(failing) == 2
-    assert 2.5 < dict(summary.steps)[title] < 4
+    assert 2.5 < dict(steps)[title] < 4
     last = broken.rstrip().splitlines()[-2]
     assert last.endswith("$ controller-manager explain deploy/web -n shop")
 
@@ -79,8 +79,8 @@ async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) -> None:
-    summary, output = await play(cluster)
-    assert sum(seconds for _, seconds in summary.steps) < 30
+    steps, output = await play(cluster)
+    assert sum(seconds for _, seconds in steps) < 30
     applied = step(output, "Apply 11 objects from devcluster/samples")
     assert seen(applied, r"db  +ready (\d)/3") == ["0", "1", "2", "3"]
     assert seen(applied, r"agent  +ready (\d/\d)")[-1] == "3/3"

@@ -1,22 +1,19 @@
 """The screen of the demo, and its row for each workload."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from controller_manager.api.apps import v1
-from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
-from controller_manager.api.batch.v1 import CronJob, Job
-from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
+from controller_manager.devcluster.manifests import Manifest
 
 
 class Row(Struct, frozen=True):
@@ -42,187 +39,169 @@ class Row(Struct, frozen=True):
         return f"{self.name:<7} {self.numbers}  {self.image}  {self.progress}"
 
 
-def row_of_deployment(deployment: v1.Deployment) -> Row:
-    """Return the row of a deployment; it is complete when no old pod is left."""
-    wanted, status = v1.desired_replicas(deployment), deployment.status
-    observed = status.observed_generation >= deployment.metadata.generation
-    progress = "-"
-    for each in status.conditions or ():
-        if each.type == "Progressing":
-            progress = each.reason
+class _Workload(NamedTuple):
+    """An object, and whether its controller has seen its spec; no number is 0."""
+
+    name: str
+    spec: JSON
+    status: Any
+    observed: bool
+    is_deleted: bool
+
+
+def row_of(plural: str, obj: JSON) -> Row:
+    """Return the row of an object of the API server."""
+    metadata = obj["metadata"]
+    status: Counter[str] = Counter(obj.get("status", {}))
+    observed = status["observedGeneration"] >= metadata.get("generation", 0)
+    is_deleted = "deletionTimestamp" in metadata
+    return _ROWS[plural](
+        _Workload(metadata["name"], obj["spec"], status, observed, is_deleted)
+    )
+
+
+def _of_deployment(found: _Workload) -> Row:
+    """Return a row that is complete when no old pod is left."""
+    status, wanted = found.status, found.spec["replicas"]
+    updated, available = status["updatedReplicas"], status["availableReplicas"]
+    terminating = status["terminatingReplicas"] or 0
+    progress = [
+        each["reason"]
+        for each in status["conditions"] or ()
+        if each["type"] == "Progressing"
+    ]
+    is_rolled_out = updated == status["replicas"] == available == wanted
     return Row(
         "deployment",
-        deployment.metadata.name,
-        min(status.updated_replicas, status.available_replicas),
+        found.name,
+        min(updated, available),
         wanted,
-        f"ready {status.ready_replicas}/{wanted}  up-to-date {status.updated_replicas}"
-        f"  available {status.available_replicas}"
-        f"  terminating {status.terminating_replicas or 0}",
-        _image(deployment.spec.template.spec),
-        progress,
-        observed
-        and status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
-        and not status.terminating_replicas,
-        observed and 0 < status.updated_replicas == status.unavailable_replicas,
+        f"ready {status['readyReplicas']}/{wanted}  up-to-date {updated}"
+        f"  available {available}  terminating {terminating}",
+        _images(found.spec["template"]),
+        progress[0] if progress else "-",
+        found.observed and is_rolled_out and not terminating,
+        found.observed and 0 < updated == status["unavailableReplicas"],
     )
 
 
-def row_of_stateful_set(stateful_set: v1.StatefulSet) -> Row:
-    """Return the row of a stateful set, with the pods that are up to date."""
-    replicas, status = stateful_set.spec.replicas, stateful_set.status
-    wanted = 1 if replicas is None else replicas
-    is_rolled_out = status.current_revision == status.update_revision
-    updated = status.current_replicas if is_rolled_out else status.updated_replicas
+def _of_stateful_set(found: _Workload) -> Row:
+    status, wanted = found.status, found.spec["replicas"]
+    current, update = (
+        status[f"{each}Revision"] or "" for each in ("current", "update")
+    )
+    is_rolled_out = current == update
+    updated = status["currentReplicas" if is_rolled_out else "updatedReplicas"]
+    counts = {status["replicas"], status["availableReplicas"], wanted}
     return Row(
         "statefulset",
-        stateful_set.metadata.name,
-        min(updated, status.ready_replicas),
+        found.name,
+        min(updated, status["readyReplicas"]),
         wanted,
-        f"ready {status.ready_replicas}/{wanted}  up-to-date {updated}",
-        _image(stateful_set.spec.template.spec),
-        f"{status.current_revision} -> {status.update_revision}"
-        if not is_rolled_out
-        else status.current_revision or "-",
-        status.observed_generation >= stateful_set.metadata.generation
-        and is_rolled_out
-        and status.replicas == wanted
-        and status.available_replicas == wanted,
+        f"ready {status['readyReplicas']}/{wanted}  up-to-date {updated}",
+        _images(found.spec["template"]),
+        current or "-" if is_rolled_out else f"{current} -> {update}",
+        found.observed and is_rolled_out and len(counts) == 1,
     )
 
 
-def row_of_daemon_set(daemon_set: v1.DaemonSet) -> Row:
-    """Return the row of a daemon set, with the nodes that need a pod."""
-    status = daemon_set.status
-    wanted = status.desired_number_scheduled
-    observed = status.observed_generation >= daemon_set.metadata.generation
+def _of_daemon_set(found: _Workload) -> Row:
+    status, wanted = found.status, found.status["desiredNumberScheduled"]
+    updated, available = status["updatedNumberScheduled"], status["numberAvailable"]
     return Row(
         "daemonset",
-        daemon_set.metadata.name,
-        min(status.updated_number_scheduled, status.number_available),
+        found.name,
+        min(updated, available),
         wanted,
-        f"ready {status.number_ready}/{wanted}"
-        f"  up-to-date {status.updated_number_scheduled}"
-        f"  available {status.number_available}",
-        _image(daemon_set.spec.template.spec),
+        f"ready {status['numberReady']}/{wanted}  up-to-date {updated}"
+        f"  available {available}",
+        _images(found.spec["template"]),
         "on each node",
-        observed
-        and wanted > 0
-        and status.updated_number_scheduled == wanted
-        and status.number_available == wanted,
+        found.observed and 0 < wanted == updated == available,
     )
 
 
-def row_of_job(job: Job) -> Row:
-    """Return the row of a job; it is complete when it has ended well."""
-    wanted, status = job.spec.completions, job.status
-    total = 1 if wanted is None else wanted
+def _of_job(found: _Workload) -> Row:
+    status, total = found.status, found.spec.get("completions", 1)
     ended = [
-        each.type
-        for each in status.conditions or ()
-        if each.status == "True" and each.type in ("Complete", "Failed")
+        each["type"]
+        for each in status["conditions"] or ()
+        if each["status"] == "True" and each["type"] in ("Complete", "Failed")
     ]
     return Row(
         "job",
-        job.metadata.name,
-        status.succeeded,
+        found.name,
+        status["succeeded"],
         total,
-        f"succeeded {status.succeeded}/{total}  active {status.active}"
-        f"  failed {status.failed}",
-        _image(job.spec.template.spec),
+        f"succeeded {status['succeeded']}/{total}  active {status['active']}"
+        f"  failed {status['failed']}",
+        _images(found.spec["template"]),
         ended[0] if ended else "Running",
         ended == ["Complete"],
     )
 
 
-def row_of_cron_job(cron_job: CronJob) -> Row:
-    """Return the row of a cron job; it is complete while no run is active."""
-    spec, status = cron_job.spec, cron_job.status
-    job: JSON = msgspec.json.decode(spec.job_template.spec)
-    active = len(status.active or ())
+def _of_cron_job(found: _Workload) -> Row:
+    """Return a row that is complete while no run is active."""
+    active = len(found.status["active"] or ())
     return Row(
         "cronjob",
-        cron_job.metadata.name,
+        found.name,
         0 if active else 1,
         1,
-        f"schedule {spec.schedule!r}  active {active}",
-        _images(job["template"]["spec"]),
-        f"last run {status.last_schedule_time or '-'}",
+        f"schedule {found.spec['schedule']!r}  active {active}",
+        _images(found.spec["jobTemplate"]["spec"]["template"]),
+        f"last run {found.status['lastScheduleTime'] or '-'}",
         not active,
     )
 
 
-def row_of_claim(claim: PersistentVolumeClaim) -> Row:
-    """Return the row of a claim to a volume; it is complete when it is bound."""
-    phase = claim.status.phase
-    deleted = claim.metadata.deletion_timestamp is not None
-    bound = phase == "Bound"
-    return Row(
-        "claim",
-        claim.metadata.name,
-        int(bound),
-        1,
-        "Terminating" if deleted else phase,
-        "-",
-        claim.spec.volume_name or "-",
-        bound and not deleted,
-    )
+def _of_claim(found: _Workload) -> Row:
+    phase = "Terminating" if found.is_deleted else found.status["phase"]
+    is_bound, volume = phase == "Bound", found.spec.get("volumeName", "-")
+    return Row("claim", found.name, is_bound, 1, phase, "-", volume, is_bound)
 
 
-def row_of_autoscaler(autoscaler: HorizontalPodAutoscaler) -> Row:
-    """Return the row of an autoscaler of CPU; it is complete when it rests."""
-    spec, status = autoscaler.spec, autoscaler.status
-    found = [
-        each.resource.current.average_value
-        for each in status.current_metrics or ()
-        if each.resource
+def _of_autoscaler(found: _Workload) -> Row:
+    """Return a row that is complete when the autoscaler of CPU rests."""
+    metrics = [each["resource"] for each in found.spec["metrics"]]
+    values = [
+        each["resource"]["current"].get("averageValue", "?")
+        for each in found.status["currentMetrics"] or ()
+        if each.get("resource")
     ]
-    wanted = [
-        each.resource.target.average_value
-        for each in spec.metrics or ()
-        if each.resource
-    ]
-    value = found[0] if found and found[0] else "?"
-    target = wanted[0] if wanted else "?"
+    current = found.status["currentReplicas"]
+    desired = found.status["desiredReplicas"]
+    target = found.spec["scaleTargetRef"]
+    wanted = metrics[0]["target"]["averageValue"]
     return Row(
         "autoscaler",
-        autoscaler.metadata.name,
-        status.current_replicas,
-        status.desired_replicas,
-        f"cpu {value}/{target} each",
-        f"{spec.scale_target_ref.kind}/{spec.scale_target_ref.name}",
-        f"replicas {status.current_replicas} -> {status.desired_replicas}",
-        bool(found) and status.current_replicas == status.desired_replicas,
+        found.name,
+        current,
+        desired,
+        f"cpu {values[0] if values else '?'}/{wanted} each",
+        f"{target['kind']}/{target['name']}",
+        f"replicas {current} -> {desired}",
+        bool(values) and current == desired,
     )
 
 
-def all_complete(rows: Sequence[Row]) -> bool:
-    """Tell whether there are workloads, and all are complete."""
-    return bool(rows) and all(each.is_complete for each in rows)
-
-
-def _image(spec: msgspec.Raw) -> str:
-    """Return the images of a pod's spec that is not decoded."""
-    return _images(msgspec.json.decode(spec))
-
-
-def _images(spec: JSON) -> str:
-    return ", ".join(each["image"] for each in spec["containers"])
-
-
-ROWS: Final[Mapping[str, Callable[[Any], Row]]] = {
-    "cronjobs": row_of_cron_job,
-    "daemonsets": row_of_daemon_set,
-    "deployments": row_of_deployment,
-    "horizontalpodautoscalers": row_of_autoscaler,
-    "jobs": row_of_job,
-    "persistentvolumeclaims": row_of_claim,
-    "statefulsets": row_of_stateful_set,
+_ROWS: Final[dict[str, Callable[[_Workload], Row]]] = {
+    "cronjobs": _of_cron_job,
+    "daemonsets": _of_daemon_set,
+    "deployments": _of_deployment,
+    "horizontalpodautoscalers": _of_autoscaler,
+    "jobs": _of_job,
+    "persistentvolumeclaims": _of_claim,
+    "statefulsets": _of_stateful_set,
 }
-"""The function that makes the row of an object, by the plural of its kind."""
 
-# The output: new lines, or a live table on a terminal
+
+def _images(template: JSON) -> str:
+    return ", ".join(each["image"] for each in template["spec"]["containers"])
+
+
+# The screen: new lines, or a live table on a terminal
 
 _BAR: Final = 20
 """Columns of a progress bar."""
@@ -238,17 +217,16 @@ class Screen:
         self._shown: dict[str, str] = {}
         self._began = clock.monotonic()
 
-    @property
-    def is_terminal(self) -> bool:
-        """True if the console shows tables that change."""
-        return self._console.is_terminal
-
     def title(self, text: str) -> None:
         """Print the title of a step."""
         self._console.print(f"\n[bold]{text}[/bold]")
 
-    def line(self, text: str) -> None:
-        """Print one line as it is."""
+    def created(self, manifest: Manifest) -> None:
+        """Print that an object was created, where no table changes."""
+        if not self._console.is_terminal:
+            self._line(f"         {manifest.kind.singular}/{manifest.name} created")
+
+    def _line(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
     def answer(self, command: str, text: str) -> None:
@@ -262,12 +240,12 @@ class Screen:
         if self._shown.get(key) != text:
             self._shown[key] = text
             elapsed = self._clock.monotonic() - self._began
-            self.line(f"{elapsed:6.1f}s  {text}")
+            self._line(f"{elapsed:6.1f}s  {text}")
 
     @contextmanager
     def following(self) -> Iterator[Callable[[Sequence[Row]], None]]:
         """Return a function that shows the present rows, until left."""
-        if not self.is_terminal:
+        if not self._console.is_terminal:
             yield self._show_new
             return
         with Live(console=self._console, refresh_per_second=10) as live:

@@ -2,28 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
+from http import HTTPStatus
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from kubernetes_asyncio import client, utils
 from rich.console import Console
 
-from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
-from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
-from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
-from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import Resource
 from controller_manager.api.scalars import format_time
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.subcommands import Explain
-from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.errors import error_from_response, is_success
 from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
@@ -34,161 +25,18 @@ from controller_manager.devcluster.cluster import (
     controllers_over_https,
     embedded_config,
 )
-from controller_manager.devcluster.manifests import Manifest, read_manifests
+from controller_manager.devcluster.manifests import (
+    Manifest,
+    apply_manifests,
+    read_manifests,
+)
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import COMMAND_USER_AGENT
 
-from .rows import ROWS, Row, Screen, all_complete
-
-# The user of the demo: changes workloads by a client of kubernetes_asyncio.
-
-NAMESPACE: Final = "shop"
-FEWEST: Final = 2
-MOST: Final = 6
-LITTLE: Final = "600m"
-MUCH: Final = "3"
-
-_REVISION: Final = "deployment.kubernetes.io/revision"
-_EACH: Final = "500m"
-_AUTOSCALER: Final[JSON] = {
-    "metadata": {"name": "worker"},
-    "spec": {
-        "scaleTargetRef": {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": "worker",
-        },
-        "minReplicas": FEWEST,
-        "maxReplicas": MOST,
-        "metrics": [
-            {
-                "type": "Resource",
-                "resource": {
-                    "name": "cpu",
-                    "target": {"type": "AverageValue", "averageValue": _EACH},
-                },
-            }
-        ],
-        # By default it waits for five minutes before it removes pods.
-        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
-    },
-}
-
-
-class User:
-    """Changes the workloads of the demo; raises ApiException for a refusal."""
-
-    def __init__(self, api: client.ApiClient) -> None:
-        """Take the client; its caller closes it."""
-        self._api = api
-        # Their annotations have only models as bodies; dictionaries serve as well.
-        self._core: Any = client.CoreV1Api(api)
-        self._apps: Any = client.AppsV1Api(api)
-        self._batch: Any = client.BatchV1Api(api)
-        self._autoscaling: Any = client.AutoscalingV2Api(api)
-
-    async def create(self, manifest: Manifest) -> None:
-        """Create the object of a manifest."""
-        await utils.create_from_dict(
-            self._api,
-            manifest.obj,
-            namespace=manifest.namespace,
-            field_validation="Strict",
-        )
-
-    async def set_image(self, deployment: str, image: str) -> None:
-        """Update the image of a deployment's container, which has its name."""
-        patch = _image(deployment, image)
-        await self._apps.patch_namespaced_deployment(deployment, NAMESPACE, patch)
-
-    async def update_two(self) -> None:
-        """Update the images of the stateful set and of the daemon set."""
-        patch = _image("db", "postgres:18")
-        await self._apps.patch_namespaced_stateful_set("db", NAMESPACE, patch)
-        patch = _image("agent", "example.com/shop/agent:1.1")
-        await self._apps.patch_namespaced_daemon_set("agent", NAMESPACE, patch)
-
-    async def roll_back(self, name: str) -> None:
-        """Restore the template of the previous revision, as rollout undo does.
-
-        Raises LookupError if there is none.
-        """
-        deployment = await self._apps.read_namespaced_deployment(name, NAMESPACE)
-        before = int(deployment.metadata.annotations[_REVISION]) - 1
-        listed = await self._apps.list_namespaced_replica_set(NAMESPACE)
-        for replica_set in listed.items:
-            if _owner(replica_set) == name and _revision(replica_set) == before:
-                template = replica_set.spec.template
-                template.metadata.labels.pop("pod-template-hash", None)
-                patch = [{"op": "replace", "path": "/spec/template", "value": template}]
-                body = self._api.sanitize_for_serialization(patch)
-                await self._apps.patch_namespaced_deployment(name, NAMESPACE, body)
-                return
-        raise LookupError(f"deployment {name} has no revision {before} to roll back to")
-
-    async def scale(self, deployment: str, replicas: int) -> None:
-        """Set the replicas of a deployment."""
-        await self._apps.patch_namespaced_deployment_scale(
-            deployment, NAMESPACE, {"spec": {"replicas": replicas}}
-        )
-
-    async def set_last_run(self, when: datetime) -> None:
-        """Let the cron job have run then for the last time."""
-        await self._batch.patch_namespaced_cron_job_status(
-            "report", NAMESPACE, {"status": {"lastScheduleTime": format_time(when)}}
-        )
-
-    async def load(self, cpu: str) -> None:
-        """Let the pods of worker share a load of CPU."""
-        patch = {"metadata": {"annotations": {"devcluster/cpu": f"total:{cpu}"}}}
-        await self._apps.patch_namespaced_deployment("worker", NAMESPACE, patch)
-
-    async def autoscale(self) -> None:
-        """Load worker with much, and create an autoscaler for it."""
-        await self.load(MUCH)
-        await self._autoscaling.create_namespaced_horizontal_pod_autoscaler(
-            NAMESPACE, _AUTOSCALER
-        )
-
-    async def delete_autoscaler(self) -> None:
-        """Delete the autoscaler of worker."""
-        await self._autoscaling.delete_namespaced_horizontal_pod_autoscaler(
-            "worker", NAMESPACE
-        )
-
-    async def delete_worker(self) -> None:
-        """Delete worker once its pods have gone."""
-        await self._apps.delete_namespaced_deployment(
-            "worker", NAMESPACE, propagation_policy="Foreground"
-        )
-
-    async def delete_db(self) -> None:
-        """Delete the stateful set."""
-        await self._apps.delete_namespaced_stateful_set(
-            "db", NAMESPACE, propagation_policy="Background"
-        )
-
-    async def delete_namespace(self) -> None:
-        """Delete the namespace with all that is in it."""
-        await self._core.delete_namespace(NAMESPACE)
-
-
-def _image(name: str, image: str) -> JSON:
-    containers = [{"name": name, "image": image}]
-    return {"spec": {"template": {"spec": {"containers": containers}}}}
-
-
-def _owner(replica_set: client.V1ReplicaSet) -> str:
-    owners = replica_set.metadata.owner_references or []
-    return str(owners[0].name) if owners else ""
-
-
-def _revision(replica_set: client.V1ReplicaSet) -> int:
-    return int((replica_set.metadata.annotations or {}).get(_REVISION, "0"))
-
+from .rows import Row, Screen, row_of
 
 # The progress of a step
 
@@ -198,18 +46,32 @@ _EVERY_KIND: Final = frozenset(
 """The kinds of the samples."""
 
 
-def items_of(body: bytes) -> list[JSON]:
-    """Return the items of a list."""
-    items: list[JSON] = msgspec.json.decode(body)["items"]
-    return items
+def _all_complete(rows: Sequence[Row]) -> bool:
+    return bool(rows) and all(each.is_complete for each in rows)
 
 
-def has_started(pod: JSON) -> bool:
-    """Tell whether a pod runs, or has run."""
-    return bool(pod["status"]["phase"] != "Pending")
+def _everything_runs(rows: Sequence[Row]) -> bool:
+    return {each.kind for each in rows} >= _EVERY_KIND and _all_complete(rows)
 
 
-def waiting_reason(pod: JSON) -> str:
+def _is_stuck(rows: Sequence[Row]) -> bool:
+    """Tell whether web has new pods that do not start, and still all its old ones."""
+    return any(each.name == "web" and each.is_stuck for each in rows)
+
+
+def _runs_on(rows: Sequence[Row], pods: int) -> bool:
+    """Tell whether worker has so many pods, and its autoscaler wants no others."""
+    about = [each for each in rows if each.name == "worker"]
+    return _all_complete(about) and {each.total for each in about} == {pods}
+
+
+def _has_caught_up(rows: Sequence[Row]) -> bool:
+    """Tell whether the cron job has run, and all jobs have ended well."""
+    is_run = any(each.name.startswith("report-") for each in rows)
+    return is_run and _all_complete(rows)
+
+
+def _waiting_reason(pod: JSON) -> str:
     """Return why a container cannot start, empty if it is being created."""
     for container in pod["status"].get("containerStatuses", ()):
         waiting = container["state"].get("waiting", {})
@@ -220,43 +82,43 @@ def waiting_reason(pod: JSON) -> str:
     return ""
 
 
-def namespace_line(namespace: Namespace) -> str:
-    """Return the line that shows a namespace's phase and conditions."""
-    remaining = [
-        each.message
-        for each in namespace.status.conditions or ()
-        if each.type == "NamespaceContentRemaining"
-    ]
-    why = remaining[0] if remaining else "about to be emptied"
-    return f"{namespace.metadata.name}    {namespace.status.phase}  {why}"
-
-
-def everything_runs(rows: Sequence[Row]) -> bool:
-    """Tell whether all is rolled out, and the job has ended well."""
-    kinds = {each.kind for each in rows}
-    return kinds >= _EVERY_KIND and all_complete(rows)
-
-
-def is_stuck(rows: Sequence[Row]) -> bool:
-    """Tell whether web has new pods that do not start, and still all its old ones."""
-    return any(each.name == "web" and each.is_stuck for each in rows)
-
-
-def runs_on(rows: Sequence[Row], pods: int) -> bool:
-    """Tell whether worker has so many pods, and its autoscaler wants no others."""
-    about = [each for each in rows if each.name == "worker"]
-    return all_complete(about) and {each.total for each in about} == {pods}
-
-
-def has_caught_up(rows: Sequence[Row]) -> bool:
-    """Tell whether the cron job has run, and all jobs have ended well."""
-    runs = [each for each in rows if each.name.startswith("report-")]
-    return bool(runs) and all_complete(rows)
-
-
 # The steps: actions of a user, and the waits for their results
 
-_PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_NAMESPACE: Final = "shop"
+_VERSIONS: Final = {
+    "cronjobs": "apis/batch/v1",
+    "daemonsets": "apis/apps/v1",
+    "deployments": "apis/apps/v1",
+    "horizontalpodautoscalers": "apis/autoscaling/v2",
+    "jobs": "apis/batch/v1",
+    "persistentvolumeclaims": "api/v1",
+    "pods": "api/v1",
+    "replicasets": "apis/apps/v1",
+    "statefulsets": "apis/apps/v1",
+}
+_ALL: Final = ("deployments", "statefulsets", "daemonsets", "jobs", "cronjobs")
+_REVISION: Final = "deployment.kubernetes.io/revision"
+_FEWEST, _MOST = 2, 6
+_LITTLE, _MUCH = "600m", "3"
+_CPU: Final = {
+    "name": "cpu",
+    "target": {"type": "AverageValue", "averageValue": "500m"},
+}
+_AUTOSCALER: Final[JSON] = {
+    "metadata": {"name": "worker"},
+    "spec": {
+        "scaleTargetRef": {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "worker",
+        },
+        "minReplicas": _FEWEST,
+        "maxReplicas": _MOST,
+        "metrics": [{"type": "Resource", "resource": _CPU}],
+        # By default it waits for five minutes before it removes pods.
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+    },
+}
 _POLL: Final = 0.1
 _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
@@ -264,20 +126,11 @@ _WIDTH: Final = 70
 """Columns of an explanation, which is indented."""
 _PAUSE: Final = 2.0
 """Seconds for which a failure stays on the screen before it is repaired."""
-_ALL: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 
 
 def sample_manifests() -> list[Manifest]:
     """Return the objects of devcluster/samples, which belong to the package."""
-    samples: Traversable = files("controller_manager.devcluster") / "samples"
-    return read_manifests([samples])
-
-
-@dataclass(slots=True)
-class Summary:
-    """The steps and their seconds, for the summary at the end."""
-
-    steps: list[tuple[str, float]] = field(default_factory=list)
+    return read_manifests([files("controller_manager.devcluster") / "samples"])
 
 
 class Demo:
@@ -296,191 +149,262 @@ class Demo:
         """
         self._explain = explain
         self._transport = transport
-        self._client = Client(transport, clock)
-        self._user = User(self._client.api_client())
         self._clock = clock
         self._screen = Screen(console, clock)
-        self._summary = Summary()
+        self._steps: list[tuple[str, float]] = []
 
-    async def run(self) -> Summary:
-        """Play all steps; raises Failure if one does not finish."""
+    async def run(self) -> list[tuple[str, float]]:
+        """Play all steps; return them with the seconds that each took.
+
+        Raises Failure if one does not finish.
+        """
         manifests = sample_manifests()
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
-            lambda: self._create(manifests),
-            everything_runs,
+            lambda: apply_manifests(self._transport, manifests, self._screen.created),
+            _everything_runs,
             kinds=_ALL,
         )
         await self._update_deployments()
         await self._step(
             "Update db from its last pod on, and agent node by node",
-            self._user.update_two,
-            all_complete,
-            kinds=(STATEFUL_SETS, DAEMON_SETS),
+            self._update_two,
+            _all_complete,
+            kinds=("statefulsets", "daemonsets"),
         )
         await self._step(
             "Set the last run of report back by a day: it makes up for one run",
             self._miss_a_run,
-            has_caught_up,
-            kinds=(CRON_JOBS, JOBS),
+            _has_caught_up,
+            kinds=("cronjobs", "jobs"),
         )
         await self._follow_a_load()
         await self._step(
             "Delete worker, which goes once its pods have (--cascade=foreground)",
-            self._user.delete_worker,
+            lambda: self._delete("deployments/worker", "Foreground"),
             lambda left: "worker" not in {each.name for each in left},
         )
         await self._step(
             "Delete db and, as its policy wants, its claims (whenDeleted: Delete)",
-            self._user.delete_db,
+            lambda: self._delete("statefulsets/db"),
             lambda left: not left,
-            kinds=(STATEFUL_SETS, CLAIMS),
+            kinds=("statefulsets", "persistentvolumeclaims"),
         )
         await self._step(
-            f"Delete the namespace {NAMESPACE} with all that is left in it",
+            f"Delete the namespace {_NAMESPACE} with all that is left in it",
             self._delete_namespace,
             lambda left: not left,
             kinds=_ALL,
         )
-        return self._summary
-
-    async def _follow_a_load(self) -> None:
-        kinds = (HORIZONTAL_POD_AUTOSCALERS, DEPLOYMENTS)
-        await self._step(
-            f"Autoscale worker from {FEWEST} to {MOST} pods, and load it with {MUCH} "
-            "cores",
-            self._user.autoscale,
-            lambda rows: runs_on(rows, MOST),
-            kinds=kinds,
-        )
-        await self._step(
-            f"Leave {LITTLE} of the load: worker gets smaller again",
-            lambda: self._user.load(LITTLE),
-            lambda rows: runs_on(rows, FEWEST),
-            kinds=kinds,
-            then=self._user.delete_autoscaler,
-        )
+        return self._steps
 
     async def _update_deployments(self) -> None:
         await self._step(
             "Update the image of web to nginx:1.29",
-            lambda: self._user.set_image("web", "nginx:1.29"),
-            all_complete,
+            lambda: self._set_image("deployments/web", "nginx:1.29"),
+            _all_complete,
         )
         await self._step(
             "Update web again, to an image that cannot be pulled",
-            lambda: self._user.set_image("web", "broken:1.30"),
-            is_stuck,
+            lambda: self._set_image("deployments/web", "broken:1.30"),
+            _is_stuck,
             then=self._show_broken,
         )
-        await self._step("Roll web back", self._roll_back, all_complete)
+        await self._step("Roll web back", self._roll_back, _all_complete)
         await self._step(
             "Scale web from 6 to 10 and worker from 4 to 2",
             self._scale_two,
-            all_complete,
+            _all_complete,
         )
         await self._step(
             "Update cache, which must stop before it starts (Recreate)",
-            lambda: self._user.set_image("cache", "redis:8.2"),
-            all_complete,
+            lambda: self._set_image("deployments/cache", "redis:8.2"),
+            _all_complete,
+        )
+
+    async def _follow_a_load(self) -> None:
+        kinds = ("horizontalpodautoscalers", "deployments")
+        await self._step(
+            f"Autoscale worker from {_FEWEST} to {_MOST} pods, and load it with "
+            f"{_MUCH} cores",
+            self._autoscale,
+            lambda rows: _runs_on(rows, _MOST),
+            kinds=kinds,
+        )
+        await self._step(
+            f"Leave {_LITTLE} of the load: worker gets smaller again",
+            lambda: self._load(_LITTLE),
+            lambda rows: _runs_on(rows, _FEWEST),
+            kinds=kinds,
+            then=lambda: self._delete("horizontalpodautoscalers/worker"),
         )
 
     async def _step(
         self,
         title: str,
-        action: Callable[[], Awaitable[None]],
+        action: Callable[[], Awaitable[object]],
         is_done: Callable[[Sequence[Row]], bool],
         *,
-        kinds: Sequence[Resource[Any]] = (DEPLOYMENTS,),
-        then: Callable[[], Awaitable[None]] | None = None,
+        kinds: Sequence[str] = ("deployments",),
+        then: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._screen.title(title)
         started = self._clock.monotonic()
         await action()
         with self._screen.following() as show:
-            deadline = started + _PATIENCE
-            while True:
-                rows = await self._rows(kinds)
+
+            async def has_ended() -> bool:
+                found = [(kind, await self._items(kind)) for kind in kinds]
+                rows = [row_of(kind, each) for kind, items in found for each in items]
                 show(rows)
-                if is_done(rows):
-                    break
-                if self._clock.monotonic() > deadline:
-                    msg = f"not finished within {_PATIENCE:g} s: {title}"
-                    raise Failure([msg])
-                await asyncio.sleep(_POLL)
+                return is_done(rows)
+
+            await self._until(has_ended, f"not finished within {{}} s: {title}")
         if then is not None:
             await then()
-        self._summary.steps.append((title, self._clock.monotonic() - started))
+        self._steps.append((title, self._clock.monotonic() - started))
 
-    async def _rows(self, kinds: Sequence[Resource[Any]]) -> list[Row]:
-        rows: list[Row] = []
-        for kind in kinds:
-            page = await self._client.list_page(kind, NAMESPACE)
-            rows += map(ROWS[kind.plural], page.items)
-        return rows
+    async def _until(self, is_done: Callable[[], Awaitable[bool]], late: str) -> None:
+        """Look until it is done; raises Failure with the message `late`."""
+        deadline = self._clock.monotonic() + _PATIENCE
+        while not await is_done():
+            if self._clock.monotonic() > deadline:
+                raise Failure([late.format(f"{_PATIENCE:g}")])
+            await asyncio.sleep(_POLL)
 
     async def _show_broken(self) -> None:
-        await self._show_waiting()
+        late = "no reason within {} s why pods do not start"
+        await self._until(self._shows_reasons, late)
         if self._explain is not None:
-            command = f"controller-manager explain deploy/web -n {NAMESPACE}"
+            command = f"controller-manager explain deploy/web -n {_NAMESPACE}"
             text = await self._explain(
-                self._transport, self._clock, NAMESPACE, "deploy/web", _WIDTH
+                self._transport, self._clock, _NAMESPACE, "deploy/web", _WIDTH
             )
             self._screen.answer(command, text)
         await asyncio.sleep(_PAUSE)
 
-    async def _show_waiting(self) -> None:
-        """Wait until each new pod has a waiting reason; show it.
+    async def _shows_reasons(self) -> bool:
+        """Show why new pods wait; tell whether each of them has a reason."""
+        reasons = {
+            each["metadata"]["name"]: _waiting_reason(each)
+            for each in await self._items("pods")
+            if each["status"]["phase"] == "Pending"
+        }
+        for name, reason in reasons.items():
+            if reason:
+                self._screen.line_if_new(name, f"{name}  {reason}")
+        return bool(reasons) and all(reasons.values())
 
-        Raises Failure if a pod gets no reason in time.
-        """
-        deadline = self._clock.monotonic() + _PATIENCE
-        while True:
-            answer = await self._transport.request(Request("GET", _PODS_PATH))
-            pods = [each for each in items_of(answer.body) if not has_started(each)]
-            reasons = {each["metadata"]["name"]: waiting_reason(each) for each in pods}
-            for name, reason in reasons.items():
-                if reason:
-                    self._screen.line_if_new(name, f"{name}  {reason}")
-            if reasons and all(reasons.values()):
-                return
-            if self._clock.monotonic() > deadline:
-                msg = f"no reason within {_PATIENCE:g} s why pods do not start"
-                raise Failure([msg])
-            await asyncio.sleep(_POLL)
+    # What the user does
 
-    async def _create(self, manifests: list[Manifest]) -> None:
-        for each in manifests:
-            await self._user.create(each)
-            if not self._screen.is_terminal:
-                self._screen.line(f"         {each.kind.singular}/{each.name} created")
+    async def _send(
+        self,
+        method: str,
+        what: str,
+        body: JSON | None = None,
+        media_type: str = "application/json",
+    ) -> JSON:
+        """Send a request about a resource and maybe a name; raises APIError."""
+        version = _VERSIONS[what.partition("/")[0]]
+        answer = await self._transport.request(
+            Request(
+                method,
+                f"/{version}/namespaces/{_NAMESPACE}/{what}",
+                headers={"content-type": media_type},
+                body=None if body is None else msgspec.json.encode(body),
+            )
+        )
+        if not is_success(answer.status):
+            raise error_from_response(answer.status, answer.body, None)
+        found: JSON = msgspec.json.decode(answer.body)
+        return found
+
+    async def _items(self, resource: str) -> list[JSON]:
+        items: list[JSON] = (await self._send("GET", resource))["items"]
+        return items
+
+    async def _patch(self, what: str, patch: JSON) -> None:
+        media_type = "application/strategic-merge-patch+json"
+        await self._send("PATCH", what, patch, media_type)
+
+    async def _delete(self, what: str, policy: str = "Background") -> None:
+        await self._send("DELETE", what, {"propagationPolicy": policy})
+
+    async def _set_image(self, what: str, image: str) -> None:
+        """Update the image of a workload's container, which has its name."""
+        containers = [{"name": what.partition("/")[2], "image": image}]
+        template = {"spec": {"containers": containers}}
+        await self._patch(what, {"spec": {"template": template}})
+
+    async def _update_two(self) -> None:
+        await self._set_image("statefulsets/db", "postgres:18")
+        await self._set_image("daemonsets/agent", "example.com/shop/agent:1.1")
 
     async def _roll_back(self) -> None:
-        try:
-            await self._user.roll_back("web")
-        except LookupError as error:
-            raise Failure([str(error)]) from None
+        """Restore the template of web's previous revision, as rollout undo does."""
+        web = await self._send("GET", "deployments/web")
+        before = int(web["metadata"]["annotations"][_REVISION]) - 1
+        for each in await self._items("replicasets"):
+            metadata, template = each["metadata"], each["spec"]["template"]
+            is_of_web = metadata["ownerReferences"][0]["name"] == "web"
+            if is_of_web and metadata["annotations"][_REVISION] == str(before):
+                del template["metadata"]["labels"]["pod-template-hash"]
+                web["spec"]["template"] = template
+                await self._send("PUT", "deployments/web", web)
+                return
+        msg = f"deployment web has no revision {before} to roll back to"
+        raise Failure([msg])
+
+    async def _scale_two(self) -> None:
+        for name, replicas in (("web", 10), ("worker", 2)):
+            await self._patch(f"deployments/{name}", {"spec": {"replicas": replicas}})
 
     async def _miss_a_run(self) -> None:
         """Let the cron job have run a day ago for the last time, but not since."""
-        await self._user.set_last_run(self._clock.now() - timedelta(days=1, minutes=1))
+        last = format_time(self._clock.now() - timedelta(days=1, minutes=1))
+        await self._patch(
+            "cronjobs/report/status", {"status": {"lastScheduleTime": last}}
+        )
 
-    async def _scale_two(self) -> None:
-        await self._user.scale("web", 10)
-        await self._user.scale("worker", 2)
+    async def _load(self, cpu: str) -> None:
+        """Let the pods of worker share a load of CPU."""
+        annotations = {"devcluster/cpu": f"total:{cpu}"}
+        await self._patch(
+            "deployments/worker", {"metadata": {"annotations": annotations}}
+        )
+
+    async def _autoscale(self) -> None:
+        await self._load(_MUCH)
+        await self._send("POST", "horizontalpodautoscalers", _AUTOSCALER)
 
     async def _delete_namespace(self) -> None:
-        await self._user.delete_namespace()
-        deadline = self._clock.monotonic() + _PATIENCE
-        while self._clock.monotonic() < deadline:
-            try:
-                namespace = await self._client.get(NAMESPACES, "", NAMESPACE)
-            except NotFound:
-                return
-            self._screen.line_if_new(NAMESPACE, namespace_line(namespace))
-            await asyncio.sleep(_POLL)
-        msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
-        raise Failure([msg])
+        path = f"/api/v1/namespaces/{_NAMESPACE}"
+        await self._transport.request(Request("DELETE", path))
+
+        async def is_gone() -> bool:
+            answer = await self._transport.request(Request("GET", path))
+            if answer.status == HTTPStatus.NOT_FOUND:
+                return True
+            self._screen.line_if_new(
+                _NAMESPACE, _line_of(msgspec.json.decode(answer.body))
+            )
+            return False
+
+        await self._until(
+            is_gone, f"not gone within {{}} s: the namespace {_NAMESPACE}"
+        )
+
+
+def _line_of(namespace: JSON) -> str:
+    """Return the line that shows the phase and the conditions of a namespace."""
+    status = namespace["status"]
+    remaining = [
+        each["message"]
+        for each in status.get("conditions", ())
+        if each["type"] == "NamespaceContentRemaining"
+    ]
+    why = remaining[0] if remaining else "about to be emptied"
+    return f"{_NAMESPACE}    {status['phase']}  {why}"
 
 
 def demo_config(build: Registry) -> Config:
@@ -508,17 +432,16 @@ async def run_demo(
         console.print(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
         )
-        async with controllers_over_https(cluster, demo_config(build), logger) as _:
+        async with controllers_over_https(cluster, demo_config(build), logger):
             transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
             try:
-                summary = await Demo(transport, SystemClock(), console, explain).run()
+                steps = await Demo(transport, SystemClock(), console, explain).run()
             finally:
                 await transport.close()
     console.print("\n[bold]What happened[/bold]")
-    for title, seconds in summary.steps:
+    total = sum(seconds for _, seconds in steps)
+    for title, seconds in (*steps, ("altogether", total)):
         console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
-    total = sum(seconds for _, seconds in summary.steps)
-    console.print(f"  {total:5.1f}s  altogether", highlight=False)
     console.print(
         "\nGo on with a cluster of your own:\n"
         "  controller-manager devcluster -- bash\n"
