@@ -44,10 +44,10 @@ from .controlplane import (
     add_system_namespaces,
     keep_system_namespaces,
 )
-from .data_file import DataFile, Saving
 from .inmemory import InMemoryTransport
 from .manifests import Manifest, apply_manifests
 from .settings import ServerSettings, Settings
+from .snapshot import DataFile, Saving
 from .storage import Storage, load
 
 # A development cluster: API server, nodes, kubeconfig.

@@ -1,20 +1,28 @@
-"""Snapshots of a cluster's state: one line of JSON for each object; their endpoint."""
+"""Snapshots of a cluster's state: one line of JSON for each object.
+
+A data file is a snapshot that also has the keys, and a running cluster saves its state
+there. An endpoint sends and takes snapshots.
+"""
 
 import asyncio
+import fcntl
 import gc
 import io
 import os
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import contextmanager
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Final, Literal, Protocol
+from typing import IO, Any, Final, Literal, Self
 
 import msgspec
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver.field_set import shared
 from controller_manager.devcluster.apiserver.responses import json_response
 from controller_manager.devcluster.apiserver.security import User
@@ -24,8 +32,11 @@ from controller_manager.devcluster.scheme.statuses import (
     method_not_allowed,
     success,
 )
+from controller_manager.observability.logs import Logger
+from controller_manager.serving.certificates import Pair
 from controller_manager.version import KUBERNETES_VERSION
 
+from .http_server import ClusterKeys
 from .inmemory import StreamingResponse
 from .storage import Key, Storage, StorageState, Stored, state_of
 
@@ -178,10 +189,7 @@ def _objects(lines: Iterable[bytes]) -> tuple[dict[str, dict[Key, Stored]], int]
 
 
 def _share_fields(obj: JSON) -> None:
-    """Let objects with equal managedFields share one value in memory.
-
-    A running cluster does the same. They are a third of a small object.
-    """
+    """Let objects share equal managedFields, which are a third of a small object."""
     for entry in obj.get("metadata", {}).get("managedFields") or ():
         fields = entry.get("fieldsV1")
         if isinstance(fields, dict):
@@ -190,19 +198,17 @@ def _share_fields(obj: JSON) -> None:
 
 @contextmanager
 def _paused_collector() -> Iterator[None]:
-    """Collect no garbage while entered.
+    """Collect no garbage while entered: all decoded objects stay.
 
-    All decoded objects stay, so there is no garbage. The search for it takes five times
-    as long as the decoding.
+    The search for it takes five times as long as the decoding.
     """
-    if not gc.isenabled():
-        yield
-        return
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def read_text(file: Path) -> bytes:
@@ -250,6 +256,274 @@ def replaced(file: Path, suffix: str = "") -> Iterator[IO[bytes]]:
         raise DataError(f"{file}: cannot be written: {error.strerror}") from error
 
 
+# The file in which a cluster keeps its state: a snapshot that also has the keys.
+
+RESERVE: Final = 1_000_000
+"""The versions that are left out after a crash: clients may have seen some of them."""
+
+_SQLITE: Final = b"SQLite format 3\x00"
+"""The beginning of the data files of versions up to 0.3."""
+
+
+class DataFile(AbstractContextManager["DataFile"]):
+    """An open data file, which no other cluster can open.
+
+    Each write replaces the whole file in one step. So the file has the state of one
+    moment, also after a crash of this process or of the machine.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        lock: int,
+        header: Header,
+        facts: ClusterFacts,
+    ) -> None:
+        """Take the descriptor of the file, which has the lock, and its first line."""
+        self.path = path
+        self.port = facts.port
+        self.time: Final = facts.time
+        self.admin_token: Final = facts.admin_token
+        self._lock = lock
+        self._facts = facts
+        self._version = int(header.resource_version)
+        if not facts.is_final:
+            self._version += RESERVE
+        authority = Pair(facts.authority.encode(), facts.authority_key.encode())
+        self.keys: Final = ClusterKeys.from_pem(authority, facts.account_key.encode())
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a data file, or create it with new keys; raises DataError.
+
+        It does not change a file that it cannot use.
+        """
+        if not path.parent.is_dir():
+            raise DataError(f"{path}: there is no directory {path.parent}")
+        lock = _locked(path)
+        try:
+            with os.fdopen(os.dup(lock), "rb") as file:
+                line = file.readline()
+            if line:
+                header = _usable(path, line)
+                return cls(path, lock, header, _facts(path, header))
+            empty = Header(_FORMAT, VERSION, "1", 0, {})
+            created = cls(path, lock, empty, _new_facts())
+            created.write(StorageState(1, {}, {}), is_final=True)
+        except ValueError as error:
+            os.close(lock)
+            raise _damaged(path, f"its keys: {error}") from error
+        except BaseException:
+            os.close(lock)
+            raise
+        return created
+
+    def state(self) -> StorageState:
+        """Return all objects; raises DataError.
+
+        After a crash, the version is higher than all versions that clients may have
+        seen.
+        """
+        text = read_text(self.path)
+        try:
+            state = decode_snapshot(text)
+        except DataError as error:
+            raise _damaged(self.path, error) from error
+        return msgspec.structs.replace(state, version=self._version)
+
+    def write(
+        self,
+        state: StorageState,
+        time: datetime | None = None,
+        *,
+        is_final: bool = False,
+    ) -> None:
+        """Replace all objects; a cluster that ends says that the state `is_final`.
+
+        Raises DataError, and then nothing has changed.
+        """
+        facts = msgspec.structs.replace(
+            self._facts,
+            port=self.port,
+            time=time or self._facts.time,
+            is_final=is_final,
+        )
+        lock = -1
+        try:
+            # The draft of a killed cluster is replaced by that of the next one.
+            with replaced(self.path, "new") as draft:
+                # The lock of a file ends with its last descriptor.
+                lock = os.dup(draft.fileno())
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                draft.writelines(encode_snapshot(state, facts))
+        except BaseException:
+            if lock >= 0:
+                os.close(lock)
+            raise
+        os.close(self._lock)
+        self._lock, self._facts = lock, facts
+        self._version = state.version if is_final else state.version + RESERVE
+
+    def close(self) -> None:
+        """Let other clusters open the file."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+
+def _locked(path: Path) -> int:
+    """Open a file, or create it for its owner only, and lock it; raises DataError."""
+    while True:
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            raise DataError(
+                f"{path}: is in use by another development cluster; stop that one, "
+                "or name another file"
+            ) from error
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(lock)):
+            return lock
+        # The other cluster has replaced the file since it was opened.
+        os.close(lock)
+
+
+def _usable(path: Path, line: bytes) -> Header:
+    """Return the first line of a data file; raises DataError for any other file."""
+    if line.startswith(_SQLITE):
+        raise DataError(
+            f"{path}: is a data file of version 0.3 or earlier, or a file of another "
+            "program (SQLite), and was left as it is; with controller-manager 0.3, run "
+            f"devcluster snapshot --data {path} FILE, and with this version devcluster "
+            "restore --data NEW-DATA FILE"
+        )
+    try:
+        return decode_header(line)
+    except DataError as error:
+        if error.__cause__ is None:
+            msg = f"{path}: {error}, or name another file"
+        else:
+            msg = (
+                f"{path}: is not a data file of a development cluster; name another "
+                "file"
+            )
+        raise DataError(msg) from error
+
+
+def _facts(path: Path, header: Header) -> ClusterFacts:
+    if isinstance(header.cluster, ClusterFacts):
+        return header.cluster
+    raise DataError(
+        f"{path}: is a snapshot without keys, not a data file; restore it to one: "
+        f"controller-manager devcluster restore --data NEW-DATA {path}"
+    )
+
+
+def _new_facts() -> ClusterFacts:
+    keys = ClusterKeys.generate()
+    return ClusterFacts(
+        authority=keys.authority.certificate.decode(),
+        authority_key=keys.authority.key.decode(),
+        account_key=keys.account_key_pem().decode(),
+        admin_token=secrets.token_urlsafe(32),
+        is_final=True,
+    )
+
+
+def _damaged(path: Path, why: object) -> DataError:
+    reason = str(why).replace("\n", " ")
+    return DataError(
+        f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "
+        "another file, or name another file"
+    )
+
+
+# Writes the state of a cluster to its data file, in the background.
+
+_PERIOD: Final = 1.0
+"""Seconds between two writes of a small cluster."""
+
+_SHARE: Final = 10
+"""A large cluster waits so many times as long as its last write took."""
+
+
+class Saving:
+    """Keeps the data file of a cluster up to date.
+
+    It writes the whole state each second if it has changed, and at the end. The event
+    loop never waits: a thread writes.
+
+    While the file cannot be written, the API server refuses requests that write.
+    Changes that it has accepted before stay in memory, and are in the next write.
+    """
+
+    def __init__(
+        self, file: DataFile, storage: Storage, clock: Clock, logger: Logger
+    ) -> None:
+        """Take the file, whose state is in the storage already, and write once.
+
+        Later clusters then know that this one has begun. Raises DataError if the file
+        cannot be written.
+        """
+        self._file = file
+        self._storage = storage
+        self._clock = clock
+        self._logger = logger
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="devcluster-data")
+        self._pause = _PERIOD
+        storage.is_kept = True
+        file.write(state_of(storage), clock.now())
+        self._saved = storage.version
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await asyncio.sleep(self._pause)
+            if self._saved == self._storage.version:
+                continue
+            try:
+                await self.save()
+            except DataError as error:
+                if not self._storage.trouble:
+                    self._logger.error("Data file cannot be written", err=str(error))
+                self._storage.trouble = str(error)
+            else:
+                if self._storage.trouble:
+                    self._storage.trouble = ""
+                    self._logger.info("Data file is written again")
+
+    async def save(self, *, is_final: bool = False) -> None:
+        """Write the present state; raises DataError."""
+        state, now = state_of(self._storage), self._clock.now()
+        loop = asyncio.get_running_loop()
+        began = loop.time()  # which may be fast, as the pause
+        await loop.run_in_executor(
+            self._thread, lambda: self._file.write(state, now, is_final=is_final)
+        )
+        self._saved = state.version
+        self._pause = max(_PERIOD, _SHARE * (loop.time() - began))
+
+    async def close(self) -> None:
+        """Write the last state, and close the file.
+
+        :meth:`run` must have ended. Raises DataError.
+        """
+        try:
+            # The thread ends an earlier write first.
+            await self.save(is_final=True)
+        finally:
+            self._thread.shutdown()
+            self._file.close()
+
+
 # The path ``/devcluster/snapshot``, for snapshots of a running cluster.
 
 PATH: Final = "/devcluster/snapshot"
@@ -263,20 +537,14 @@ _MAX_BODY: Final = 1 << 30
 _OK: Final = 200
 
 
-class Restoring(Protocol):
-    """Restores a state in a running cluster."""
-
-    def __call__(self, state: StorageState, *, ends_watches: bool) -> None:
-        """Replace all objects by those of a state."""
-
-
 class SnapshotEndpoint:
     """Answers GET with a snapshot, and restores the one in the body of a PUT.
 
     Only members of ``system:masters`` may do either; roles cannot allow it.
     """
 
-    def __init__(self, storage: Storage, restore: Restoring) -> None:
+    def __init__(self, storage: Storage, restore: Callable[..., None]) -> None:
+        """Take the function that replaces all objects by those of a state."""
         self._storage = storage
         self._restore = restore
 

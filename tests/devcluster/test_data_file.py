@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.data_file import RESERVE, DataFile
 from controller_manager.devcluster.snapshot import (
+    RESERVE,
     DataError,
+    DataFile,
     read_snapshot,
     write_snapshot,
 )

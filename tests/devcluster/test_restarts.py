@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.data_file import DataFile
+from controller_manager.devcluster.snapshot import DataFile
 from controller_manager.devcluster.storage import StorageState
 from controller_manager.devcluster.testing import (
     ClusterError,

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.data_file import RESERVE, DataFile, Saving
-from controller_manager.devcluster.snapshot import DataError
+from controller_manager.devcluster.snapshot import RESERVE, DataError, DataFile, Saving
 from controller_manager.devcluster.storage import Storage, load
 from controller_manager.observability.logs import silent_logger
 
@@ -26,8 +25,7 @@ WRITE_PAIRS = """
 import asyncio, sys
 from pathlib import Path
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.data_file import DataFile
-from controller_manager.devcluster.data_file import Saving
+from controller_manager.devcluster.snapshot import DataFile, Saving
 from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.logs import silent_logger
 

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.data_file import (
-    DataFile,
-    restore_data,
-    snapshot_of_data,
-)
+from controller_manager.devcluster.cli.running import restore_data, snapshot_of_data
 from controller_manager.devcluster.snapshot import (
     DataError,
+    DataFile,
     decode_snapshot,
     encode_snapshot,
     read_snapshot,

@@ -222,14 +222,15 @@ def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> 
     FILE has one line of JSON for each object, secrets too.
     """
     from controller_manager.cli.daemon import run  # noqa: PLC0415
-    from controller_manager.devcluster import data_file  # noqa: PLC0415
+
+    from . import running  # noqa: PLC0415
 
     with data_failures():
         if data is not None:
-            count = data_file.snapshot_of_data(data, file)
+            count = running.snapshot_of_data(data, file)
         else:
             source = _needed(kubeconfig, "snapshot")
-            count = run(data_file.snapshot_of_cluster(source, file))
+            count = run(running.snapshot_of_cluster(source, file))
     click.echo(f"{file}: {count} objects")
 
 
@@ -250,14 +251,15 @@ def restore_command(
     not exist is created.
     """
     from controller_manager.cli.daemon import run  # noqa: PLC0415
-    from controller_manager.devcluster import data_file  # noqa: PLC0415
+
+    from . import running  # noqa: PLC0415
 
     with data_failures():
         if data is not None:
-            count = data_file.restore_data(data, file)
+            count = running.restore_data(data, file)
         else:
             target = _needed(kubeconfig, "restore")
-            restoring = data_file.restore_cluster(
+            restoring = running.restore_cluster(
                 target, file, keeps_watches=keep_watches
             )
             count = run(restoring)

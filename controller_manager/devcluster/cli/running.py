@@ -1,20 +1,27 @@
-"""Runs a cluster for the subcommand ``devcluster``, alone or around a program."""
+"""The work of the subcommand ``devcluster``: runs a cluster, takes its snapshot."""
 
 import asyncio
 import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import msgspec
 from rich.console import Console
 
 from controller_manager.cli.failure import CommandNotRun
+from controller_manager.client.identity.credentials import from_kubeconfig
+from controller_manager.client.identity.kubeconfig import ConfigError
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster import snapshot
 from controller_manager.devcluster.cluster import (
     DevCluster,
     Prepared,
@@ -24,8 +31,10 @@ from controller_manager.devcluster.cluster import (
 )
 from controller_manager.devcluster.manifests import Manifest, parted, read_manifests
 from controller_manager.devcluster.settings import Settings
+from controller_manager.devcluster.storage import Storage, load, restore, state_of
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger
+from controller_manager.version import COMMAND_USER_AGENT
 
 # The program, with which the cluster ends
 
@@ -232,3 +241,107 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+# Takes and restores snapshots: of a running cluster, and of a data file.
+
+_PATIENCE: Final = 600.0
+"""Seconds that a large cluster may take."""
+
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+
+
+async def snapshot_of_cluster(kubeconfig: Path, file: Path) -> int:
+    """Write the state of a running cluster; return the number of its objects.
+
+    Raises DataError; then an old file stays.
+    """
+    async with _connection(kubeconfig) as transport:
+        answer = await transport.stream(
+            Request("GET", snapshot.PATH, timeout=_PATIENCE)
+        )
+        try:
+            if answer.status != _OK:
+                body = b"".join([piece async for piece in answer.chunks()])
+                raise _refused(transport, answer.status, body)
+            with snapshot.replaced(file) as draft:
+                async for piece in answer.chunks():
+                    draft.write(piece)
+        finally:
+            await answer.close()
+    return snapshot.read_snapshot(file).count
+
+
+def snapshot_of_data(data: Path, file: Path) -> int:
+    """Write the state in a data file; return the number of objects.
+
+    Raises DataError.
+    """
+    if not data.exists():
+        raise snapshot.DataError(f"{data}: there is no such file")
+    with snapshot.DataFile.open(data) as opened:
+        state = opened.state()
+    snapshot.write_snapshot(file, state)
+    return state.count
+
+
+async def restore_cluster(
+    kubeconfig: Path, file: Path, *, keeps_watches: bool = False
+) -> int:
+    """Restore a snapshot in a running cluster; return the number of objects.
+
+    Watches end with 410, unless it `keeps_watches`. Raises DataError.
+    """
+    # A part of a snapshot is told before anything is sent.
+    text, count = snapshot.read_text(file), snapshot.read_snapshot(file).count
+    headers = {"content-type": snapshot.MEDIA_TYPE}
+    query = (snapshot.KEEP_WATCHES,) if keeps_watches else ()
+    request = Request("PUT", snapshot.PATH, query, headers, text, _PATIENCE)
+    async with _connection(kubeconfig) as transport:
+        answer = await transport.request(request)
+        if answer.status != _OK:
+            raise _refused(transport, answer.status, answer.body)
+    return count
+
+
+def restore_data(data: Path, file: Path) -> int:
+    """Restore a snapshot in a data file; return the number of objects.
+
+    Versions continue from those of the file. Raises DataError, and then the file has
+    not changed.
+    """
+    state, storage = snapshot.read_snapshot(file), Storage()
+    with snapshot.DataFile.open(data) as opened:
+        load(storage, opened.state())
+        restore(storage, state, ends_watches=True)
+        opened.write(state_of(storage), is_final=True)
+    return state.count
+
+
+@asynccontextmanager
+async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
+    """Yield a transport to a cluster; raises DataError for all its failures."""
+    try:
+        credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
+    except ConfigError as error:
+        raise snapshot.DataError(str(error)) from error
+    transport = HTTPTransport(credentials, COMMAND_USER_AGENT)
+    try:
+        yield transport
+    except (ConfigError, TransportError) as error:
+        raise snapshot.DataError(f"{kubeconfig}: {error}") from error
+    finally:
+        await transport.close()
+
+
+def _refused(transport: HTTPTransport, status: int, body: bytes) -> snapshot.DataError:
+    if status == _NOT_FOUND:
+        return snapshot.DataError(
+            f"{transport.host}: is not a development cluster of this version: it has "
+            f"no path {snapshot.PATH}"
+        )
+    message = body.decode(errors="replace").strip()
+    with suppress(msgspec.DecodeError, KeyError, TypeError):
+        message = msgspec.json.decode(body)["message"]
+    return snapshot.DataError(f"{transport.host}: answered {status}: {message}")
