@@ -27,9 +27,6 @@ from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.registry.apiregistration import add_local_services
-from controller_manager.devcluster.registry.built_in import (
-    bootstrap_manifest,
-)
 from controller_manager.devcluster.registry.core.configuration import (
     user_of_bootstrap_token,
 )
@@ -53,6 +50,9 @@ from controller_manager.devcluster.registry.core.service_addresses import (
 from controller_manager.devcluster.registry.core.services import ENDPOINTS
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
 from controller_manager.devcluster.registry.discovery import SLICES
+from controller_manager.devcluster.registry.kinds import (
+    bootstrap_manifest,
+)
 from controller_manager.devcluster.registry.networking.addresses import (
     add_default_cidr,
 )

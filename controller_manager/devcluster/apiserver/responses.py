@@ -351,9 +351,11 @@ def table(
 
     The values are ``None``, ``Object``, and for all others the metadata.
     """
-    rows = []
+    rows, conversion = [], kind.conversion
     for stored in kind.strategy.in_table_order(items):
-        row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
+        # The cells are about the stored form, whose fields have other names.
+        obj = conversion.to_stored(stored.obj) if conversion else stored.obj
+        row: JSON = {"cells": kind.strategy.cells(obj, now)}
         if include == "Object":
             row["object"] = stored.obj
         elif include != "None":

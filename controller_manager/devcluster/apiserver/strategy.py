@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
@@ -230,47 +230,17 @@ class Rules(Protocol):
         """Return the errors in an object; `outer` is the old one of an update."""
 
 
-class Facts(TypedDict, total=False):
-    """What a kind may declare of `Strategy` without a class: variables, two methods."""
-
-    absent_fields: Mapping[str, str]
-    allows_unconditional_update: bool
-    apply_defaults: Callable[[JSON], None]
-    check_name: Callable[[str, str], Iterable[statuses.Cause]]
-    counts_generations: bool
-    defaults: Defaults
-    dropped: tuple[str, ...]
-    empty: Mapping[str, Any]
-    fallback_fields: Mapping[str, tuple[str, ...]]
-    kept: tuple[str, ...]
-    kept_by_status: tuple[str, ...]
-    label_selector: Callable[[JSON], JSON | None]
-    new_rules: Rules
-    orphans_dependents: bool
-    printer: Printer
-    returns_deleted: bool
-    rules: Rules
-    selectable_fields: Mapping[str, tuple[str, ...]]
-    status_rules: Rules
-    status_update_rules: Rules
-    update_rules: Rules
-
-
 class Strategy:
     """Prepares, checks, shows and deletes the objects of one kind.
 
-    Without arguments it is the strategy of a kind without special behaviour: it stores
-    every object as given. Most kinds differ by facts only, which they give to it;
-    others override the methods that differ. Methods change their argument, and raise
-    Refusal, only where their docstrings say so.
+    By itself it is the strategy of a kind without special behaviour: it stores every
+    object as given. Most kinds differ by facts only (see ``registry.kinds``); others
+    override the methods that differ. Methods change their argument, and raise Refusal,
+    only where their docstrings say so.
     """
 
-    def __init__(self, **facts: Unpack[Facts]) -> None:
-        """Take the facts of a kind that differ from the class variables."""
-        vars(self).update(facts)
-
-    def with_facts(self, **facts: Unpack[Facts]) -> Self:
-        """Return the same strategy with other facts, for a feature gate."""
+    def with_facts(self, facts: Mapping[str, Any]) -> Self:
+        """Return the same strategy with other class variables or methods."""
         other = copy(self)
         vars(other).update(facts)
         return other

@@ -13,14 +13,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.kind import Catalogue, Kind
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import fixed_uid, kind_of
-from .columns import columns, name_of
+from .kinds import fixed_uid, kind_of, name_of
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")
 UNREACHED: Final = "FailedDiscoveryCheck"
@@ -59,47 +56,35 @@ def _availability_text(obj: JSON) -> str:
 API_SERVICES: Final = kind_of(
     "apiregistration.k8s.io/v1",
     "apiservices",
-    Strategy(
-        check_name=validate_path_segment,  # the rules check the rest
-        defaults={"spec": {"service": {"port": 443}}},
-        rules=table(
-            """
-            hook named
-            spec:
-              group: required if version is-not v1
-                "only v1 may have an empty group and it better be legacy kube"
-              group: subdomain
-              version: service-name default empty
-              groupPriorityMinimum: range 1 20000
-                "must be positive and less than 20000"
-              versionPriority: range 1 1000 "must be positive and less than 1000"
-              when has service:
-                service:
-                  namespace, name: required
-                when has caBundle:
-                  insecureSkipTLSVerify: invalid if insecureSkipTLSVerify is true
-                    "may not be true if caBundle is present"
-              else:
-                caBundle: no_bundle
-                insecureSkipTLSVerify: invalid if insecureSkipTLSVerify is true
-                  "local APIServices may not have insecureSkipTLSVerify"
-            """,
-            _named,
-            _no_bundle,
-        ),
-        status_rules=table(
-            """
-            status:
-              conditions[]:
-                status: enum True False Unknown default empty
-            """
-        ),
-        printer=columns(
-            "Name; Service: place; Available: availability_text; Age",
-            _place,
-            _availability_text,
-        ),
-    ),
+    check_name=validate_path_segment,  # the rules check the rest
+    defaults={"spec": {"service": {"port": 443}}},
+    rules="""
+        hook named
+        spec:
+          group: required if version is-not v1
+            "only v1 may have an empty group and it better be legacy kube"
+          group: subdomain
+          version: service-name default empty
+          groupPriorityMinimum: range 1 20000
+            "must be positive and less than 20000"
+          versionPriority: range 1 1000 "must be positive and less than 1000"
+          when has service:
+            service:
+              namespace, name: required
+            when has caBundle:
+              insecureSkipTLSVerify: invalid if insecureSkipTLSVerify is true
+                "may not be true if caBundle is present"
+          else:
+            caBundle: no_bundle
+            insecureSkipTLSVerify: invalid if insecureSkipTLSVerify is true
+              "local APIServices may not have insecureSkipTLSVerify"
+        """,
+    status_rules="""
+        status:
+          conditions[]:
+            status: enum True False Unknown default empty
+        """,
+    printer="Name; Service: place; Available: availability_text; Age",
 )
 
 

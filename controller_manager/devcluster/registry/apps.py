@@ -13,16 +13,14 @@ from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
+from controller_manager.devcluster.validation.pods import always_restarts
 from controller_manager.devcluster.validation.rules import Rule, nested
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import percent
 from controller_manager.options.gates import Gate
 
-from .built_in import kind_of
-from .columns import columns, selector_text
-from .core import templates
-from .core.volumes import CLAIM_SPEC, default_claim
+from .core import templates, volumes
+from .kinds import kind_of, selector_text
 
 # Rules and defaults of several kinds
 
@@ -42,28 +40,24 @@ def _pods_of(owner: str, kind: str) -> Rule:
 
     `owner` and `kind` are the kinds of the object in upstream's messages.
     """
-    return table(
-        f"""
+    text = f"""
         selector: required pointer
         selector: invalid if selects_all "empty selector is invalid for {owner}"
         selector: selector
-        hook template_labels
+        hook templates.template_labels
         include POD_TEMPLATE ALWAYS_RESTARTS
-        """,
-        _selects_all,
-        templates.template_labels,
-        POD_TEMPLATE=POD_TEMPLATE,
-        ALWAYS_RESTARTS=always_restarts(kind),
-    )
+        """
+    return table(text, {**globals(), "ALWAYS_RESTARTS": always_restarts(kind)})
 
 
-_WORKLOAD: Final = table(
-    """
+_PODS: Final = _pods_of("deployment", "ReplicaSet")
+"""Those of a deployment and a replica set; upstream does not tell them apart."""
+
+_STATEFUL_PODS: Final = _pods_of("statefulset", "StatefulSet")
+_WORKLOAD: Final = table("""
     replicas, minReadySeconds: not-negative
     include PODS
-    """,
-    PODS=_pods_of("deployment", "ReplicaSet"),  # upstream says so of replica sets, too
-)
+    """)
 _SELECTOR_UPDATE: Final = table("spec change:\n  selector: immutable")
 
 
@@ -74,7 +68,7 @@ def _collisions(status: JSON, path: str, old: JSON) -> Iterator[Cause]:
         yield statuses.invalid(f"{path}collisionCount", shown(after), detail)
 
 
-_STATUS_UPDATE: Final = table("status change:\n  hook collisions", _collisions)
+_STATUS_UPDATE: Final = table("status change:\n  hook collisions")
 
 
 def _as_go_prints(strategy: JSON) -> str:
@@ -111,19 +105,12 @@ def _controller(obj: JSON) -> str:
 CONTROLLER_REVISIONS: Final = kind_of(
     "apps/v1",
     "controllerrevisions",
-    Strategy(
-        rules=table(
-            """
-            data: required pointer "data is mandatory"
-            revision: not-negative
-            """
-        ),
-        update_rules=table("data: immutable"),
-        printer=columns(
-            "Name; Controller: controller; Revision integer: .revision; Age",
-            _controller,
-        ),
-    ),
+    rules="""
+        data: required pointer "data is mandatory"
+        revision: not-negative
+        """,
+    update_rules="data: immutable",
+    printer="Name; Controller: controller; Revision integer: .revision; Age",
 )
 
 # DaemonSet: a pod on every node
@@ -174,6 +161,9 @@ def _set_generation(obj: JSON, count: int) -> None:
     obj["metadata"].setdefault("annotations", {})[_GENERATION] = str(count)
 
 
+_ALWAYS_RESTARTS: Final = always_restarts("DaemonSet")
+
+
 class _DaemonSetStrategy(Strategy):
     """Counts the changes of the template in an annotation.
 
@@ -206,61 +196,47 @@ class _DaemonSetStrategy(Strategy):
 DAEMON_SETS: Final = kind_of(
     "apps/v1",
     "daemonsets",
-    _DaemonSetStrategy(
-        counts_generations=True,
-        defaults={"spec": {"revisionHistoryLimit": 10}},
-        rules=table(
-            """
-            spec:
-              selector: selector
-              hook template_labels
-              selector: invalid if selects_all
-                "empty selector is invalid for daemonset"
-              include POD_TEMPLATE ALWAYS_RESTARTS
-              minReadySeconds: not-negative
-              updateStrategy:
-                when type is RollingUpdate:
-                  rollingUpdate always:
-                    maxUnavailable, maxSurge: int-or-percent default 0
-                    hook rolling_update
-                when type is-not RollingUpdate OnDelete:
-                  hook daemon_set_type
-              revisionHistoryLimit: not-negative
-            """,
-            templates.template_labels,
-            _selects_all,
-            _rolling_update,
-            _daemon_set_type,
-            POD_TEMPLATE=POD_TEMPLATE,
-            ALWAYS_RESTARTS=always_restarts("DaemonSet"),
-        ),
-        update_rules=_SELECTOR_UPDATE,
-        status_rules=table(
-            """
-            status:
-              currentNumberScheduled, numberMisscheduled: not-negative
-              desiredNumberScheduled, numberReady, observedGeneration: not-negative
-              updatedNumberScheduled, numberAvailable: not-negative
-              numberUnavailable, collisionCount: not-negative
-            """
-        ),
-        status_update_rules=_STATUS_UPDATE,
-        printer=columns(
-            f"""
-            Name
-            Desired integer: .status.desiredNumberScheduled
-            Current integer: .status.currentNumberScheduled
-            Ready integer: .status.numberReady
-            Up-to-date integer: .status.updatedNumberScheduled
-            Available integer: .status.numberAvailable
-            Node Selector: node_selector
-            Age
-            {templates.CONTAINERS}
-            Selector wide: selector .spec.selector or <none>
-            """,
-            _node_selector,
-        ),
-    ),
+    _DaemonSetStrategy(),
+    counts_generations=True,
+    defaults={"spec": {"revisionHistoryLimit": 10}},
+    rules="""
+        spec:
+          selector: selector
+          hook templates.template_labels
+          selector: invalid if selects_all
+            "empty selector is invalid for daemonset"
+          include POD_TEMPLATE ALWAYS_RESTARTS
+          minReadySeconds: not-negative
+          updateStrategy:
+            when type is RollingUpdate:
+              rollingUpdate always:
+                maxUnavailable, maxSurge: int-or-percent default 0
+                hook rolling_update
+            when type is-not RollingUpdate OnDelete:
+              hook daemon_set_type
+          revisionHistoryLimit: not-negative
+        """,
+    update_rules=_SELECTOR_UPDATE,
+    status_rules="""
+        status:
+          currentNumberScheduled, numberMisscheduled: not-negative
+          desiredNumberScheduled, numberReady, observedGeneration: not-negative
+          updatedNumberScheduled, numberAvailable: not-negative
+          numberUnavailable, collisionCount: not-negative
+        """,
+    status_update_rules=_STATUS_UPDATE,
+    printer=f"""
+        Name
+        Desired integer: .status.desiredNumberScheduled
+        Current integer: .status.currentNumberScheduled
+        Ready integer: .status.numberReady
+        Up-to-date integer: .status.updatedNumberScheduled
+        Available integer: .status.numberAvailable
+        Node Selector: node_selector
+        Age
+        {templates.CONTAINERS}
+        Selector wide: selector .spec.selector or <none>
+        """,
 )
 
 # Deployment: rolls out a pod template
@@ -302,56 +278,45 @@ class _DeploymentStrategy(Strategy):
 DEPLOYMENTS: Final = kind_of(
     "apps/v1",
     "deployments",
-    _DeploymentStrategy(
-        apply_defaults=_default_deployment,
-        counts_generations=True,
-        kept_by_status=("labels",),
-        rules=table(
-            """
-            spec:
-              include WORKLOAD
-              strategy:
-                when type is Recreate:
-                  rollingUpdate: forbidden
-                    "may not be specified when strategy `type` is 'Recreate'"
-                when type is RollingUpdate:
-                  rollingUpdate always:
-                    maxUnavailable, maxSurge: int-or-percent default 0
-                    maxUnavailable: invalid default 0 if stands_still
-                      "may not be 0 when `maxSurge` is 0"
-                    maxUnavailable: invalid if is_above_all
-                      "must not be greater than 100%"
-                when type is-not Recreate RollingUpdate:
-                  hook deployment_type
-              revisionHistoryLimit, progressDeadlineSeconds: not-negative
-              progressDeadlineSeconds: invalid if ends_early
-                "must be greater than minReadySeconds"
-            """,
-            _stands_still,
-            _is_above_all,
-            _deployment_type,
-            _ends_early,
-            WORKLOAD=_WORKLOAD,
-        ),
-        update_rules=_SELECTOR_UPDATE,
-        status_rules=templates.replica_status(
-            "replicas, updatedReplicas, readyReplicas, availableReplicas, "
-            "unavailableReplicas, terminatingReplicas",
-            "updatedReplicas, readyReplicas, availableReplicas",
-        ),
-        printer=columns(
-            f"""
-            Name
-            Ready: ready
-            Up-to-date: .status.updatedReplicas or 0
-            Available: .status.availableReplicas or 0
-            Age
-            {templates.CONTAINERS}
-            Selector wide: selector .spec.selector or <none>
-            """,
-            _ready,
-        ),
+    _DeploymentStrategy(),
+    apply_defaults=_default_deployment,
+    counts_generations=True,
+    kept_by_status=("labels",),
+    rules="""
+        spec:
+          include WORKLOAD
+          strategy:
+            when type is Recreate:
+              rollingUpdate: forbidden
+                "may not be specified when strategy `type` is 'Recreate'"
+            when type is RollingUpdate:
+              rollingUpdate always:
+                maxUnavailable, maxSurge: int-or-percent default 0
+                maxUnavailable: invalid default 0 if stands_still
+                  "may not be 0 when `maxSurge` is 0"
+                maxUnavailable: invalid if is_above_all
+                  "must not be greater than 100%"
+            when type is-not Recreate RollingUpdate:
+              hook deployment_type
+          revisionHistoryLimit, progressDeadlineSeconds: not-negative
+          progressDeadlineSeconds: invalid if ends_early
+            "must be greater than minReadySeconds"
+        """,
+    update_rules=_SELECTOR_UPDATE,
+    status_rules=templates.replica_status(
+        "replicas, updatedReplicas, readyReplicas, availableReplicas, "
+        "unavailableReplicas, terminatingReplicas",
+        "updatedReplicas, readyReplicas, availableReplicas",
     ),
+    printer=f"""
+        Name
+        Ready: ready
+        Up-to-date: .status.updatedReplicas or 0
+        Available: .status.availableReplicas or 0
+        Age
+        {templates.CONTAINERS}
+        Selector wide: selector .spec.selector or <none>
+        """,
 )
 
 # ReplicaSet: keeps a number of equal pods running
@@ -359,21 +324,17 @@ DEPLOYMENTS: Final = kind_of(
 REPLICA_SETS: Final = kind_of(
     "apps/v1",
     "replicasets",
-    Strategy(
-        apply_defaults=templates.default_replicas,
-        counts_generations=True,
-        selectable_fields=fields_by_path("status.replicas"),
-        rules=nested("spec", [_WORKLOAD]),
-        update_rules=_SELECTOR_UPDATE,
-        status_rules=templates.replica_status(
-            "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
-            "observedGeneration, terminatingReplicas",
-            "fullyLabeledReplicas, readyReplicas, availableReplicas",
-        ),
-        printer=columns(
-            f"{templates.REPLICAS}\nSelector wide: selector .spec.selector or <none>"
-        ),
+    apply_defaults=templates.default_replicas,
+    counts_generations=True,
+    selectable_fields=fields_by_path("status.replicas"),
+    rules=nested("spec", [_WORKLOAD]),
+    update_rules=_SELECTOR_UPDATE,
+    status_rules=templates.replica_status(
+        "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+        "observedGeneration, terminatingReplicas",
+        "fullyLabeledReplicas, readyReplicas, availableReplicas",
     ),
+    printer=f"{templates.REPLICAS}\nSelector wide: selector .spec.selector or <none>",
 )
 
 # StatefulSet: pods with names and volumes of their own
@@ -420,10 +381,13 @@ class _StatefulSetStrategy(Strategy):
         templates.default_template(spec)
         for claim in spec.get("volumeClaimTemplates", ()):
             claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
-            default_claim(claim)
+            volumes.default_claim(claim)
 
 
-_STATEFUL_SET: Final = _StatefulSetStrategy(
+STATEFUL_SETS: Final = kind_of(
+    "apps/v1",
+    "statefulsets",
+    _StatefulSetStrategy(),
     check_name=validate_label,  # the name is part of the host names of pods
     counts_generations=True,
     defaults={
@@ -435,8 +399,7 @@ _STATEFUL_SET: Final = _StatefulSetStrategy(
         }
     },
     dropped=("spec.updateStrategy.rollingUpdate.maxUnavailable",),
-    rules=table(
-        """
+    rules="""
         spec:
           podManagementPolicy: required
           podManagementPolicy: invalid
@@ -460,24 +423,16 @@ _STATEFUL_SET: Final = _StatefulSetStrategy(
             start: not-negative
           revisionHistoryLimit: not-negative
           serviceName: label
-          include PODS
+          include STATEFUL_PODS
         """,
-        _none_unavailable,
-        _is_above_all,
-        _stateful_set_type,
-        PODS=_pods_of("statefulset", "StatefulSet"),
-    ),
-    new_rules=table(  # the templates of claims do not change later
-        """
+    # The templates of claims do not change later.
+    new_rules="""
         spec:
           volumeClaimTemplates[]:
             spec:
-              include CLAIM_SPEC
+              include volumes.CLAIM_SPEC
         """,
-        CLAIM_SPEC=CLAIM_SPEC,
-    ),
-    update_rules=table(
-        """
+    update_rules="""
         spec change:
           when changes:
             self: forbidden
@@ -486,8 +441,6 @@ _STATEFUL_SET: Final = _StatefulSetStrategy(
               "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
               "forbidden"
         """,
-        _changes,
-    ),
     status_rules=templates.replica_status(
         "replicas, readyReplicas, currentReplicas, updatedReplicas, availableReplicas, "
         "observedGeneration, collisionCount",
@@ -495,16 +448,6 @@ _STATEFUL_SET: Final = _StatefulSetStrategy(
         "status.readyReplicas",
     ),
     status_update_rules=_STATUS_UPDATE,
-    printer=columns(f"Name; Ready: ready; Age\n{templates.CONTAINERS}", _ready),
-)
-STATEFUL_SETS: Final = kind_of(
-    "apps/v1",
-    "statefulsets",
-    _STATEFUL_SET,
-    gated=(
-        (
-            Gate("MaxUnavailableStatefulSet", default=False),
-            _STATEFUL_SET.with_facts(dropped=()),
-        ),
-    ),
+    printer=f"Name; Ready: ready; Age\n{templates.CONTAINERS}",
+    gated={Gate("MaxUnavailableStatefulSet", default=False): {"dropped": ()}},
 )

@@ -16,7 +16,7 @@ from controller_manager.devcluster.scheme.names import is_label, subdomain_probl
 from controller_manager.devcluster.scheme.statuses import bad_request, shown
 
 from .authorization import reviewed
-from .built_in import kind_of
+from .kinds import kind_of
 from .rbac.authorizer import quoted
 
 # Reviews of tokens
@@ -60,7 +60,10 @@ def _review_token(call: Call, obj: JSON) -> JSON:
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
-TOKEN_REVIEWS: Final = kind_of("authentication.k8s.io/v1", "tokenreviews")
+TOKEN_REVIEWS: Final = kind_of(
+    "authentication.k8s.io/v1",
+    "tokenreviews",
+)
 TOKEN_STORAGE: Final = RESTStorage(TOKEN_REVIEWS.resource, create=_review_token)
 
 # Reviews of users (``kubectl auth whoami``)
@@ -79,7 +82,10 @@ def _review_self(call: Call, obj: JSON) -> JSON:
     }
 
 
-SELF_REVIEWS: Final = kind_of("authentication.k8s.io/v1", "selfsubjectreviews")
+SELF_REVIEWS: Final = kind_of(
+    "authentication.k8s.io/v1",
+    "selfsubjectreviews",
+)
 SELF_STORAGE: Final = RESTStorage(SELF_REVIEWS.resource, create=_review_self)
 
 # Impersonation

@@ -9,11 +9,10 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
 from controller_manager.devcluster.apiserver.security import Attributes, User
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
+from .kinds import kind_of
 
 # Rules
 
@@ -66,15 +65,12 @@ def _empty_metadata(
         yield statuses.invalid("metadata", statuses.shown(metadata), detail)
 
 
-_OF_ANY_USER: Final = table(
-    """
+_OF_ANY_USER: Final = table("""
     spec always:
       hook attributes
       user: invalid default empty if lacks user and lacks groups
         "at least one of user or group must be specified"
-    """,
-    _attributes,
-)
+    """)
 
 # Attributes and answers
 
@@ -141,11 +137,7 @@ def _review(call: Call, review: JSON) -> JSON:
 REVIEWS: Final = kind_of(
     "authorization.k8s.io/v1",
     "subjectaccessreviews",
-    Strategy(
-        rules=table(
-            "include OF_ANY_USER\nhook metadata", _metadata, OF_ANY_USER=_OF_ANY_USER
-        )
-    ),
+    rules="include OF_ANY_USER\nhook metadata",
 )
 STORAGE: Final = RESTStorage(REVIEWS.resource, create=_review)
 
@@ -158,17 +150,11 @@ def _review_self(call: Call, review: JSON) -> JSON:
 SELF_REVIEWS: Final = kind_of(
     "authorization.k8s.io/v1",
     "selfsubjectaccessreviews",
-    Strategy(
-        rules=table(
-            """
-            spec always:
-              hook attributes
-            hook metadata
-            """,
-            _attributes,
-            _metadata,
-        )
-    ),
+    rules="""
+        spec always:
+          hook attributes
+        hook metadata
+        """,
 )
 SELF_STORAGE: Final = RESTStorage(SELF_REVIEWS.resource, create=_review_self)
 
@@ -190,9 +176,7 @@ def _review_locally(call: Call, review: JSON) -> JSON:
 LOCAL_REVIEWS: Final = kind_of(
     "authorization.k8s.io/v1",
     "localsubjectaccessreviews",
-    Strategy(
-        rules=table("include OF_ANY_USER\nhook local", _local, OF_ANY_USER=_OF_ANY_USER)
-    ),
+    rules="include OF_ANY_USER\nhook local",
 )
 LOCAL_STORAGE: Final = RESTStorage(LOCAL_REVIEWS.resource, create=_review_locally)
 
@@ -233,5 +217,8 @@ def _review_rules(call: Call, review: JSON) -> JSON:
     }
 
 
-RULES_REVIEWS: Final = kind_of("authorization.k8s.io/v1", "selfsubjectrulesreviews")
+RULES_REVIEWS: Final = kind_of(
+    "authorization.k8s.io/v1",
+    "selfsubjectrulesreviews",
+)
 RULES_STORAGE: Final = RESTStorage(RULES_REVIEWS.resource, create=_review_rules)

@@ -1,7 +1,6 @@
 """HorizontalPodAutoscaler: scales a workload by metrics (pkg/apis/autoscaling)."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -18,8 +17,7 @@ from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import Gate
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 # The column Targets of autoscalers (formatHPAMetrics in pkg/printers).
 
@@ -98,16 +96,13 @@ def _needs_group(spec: JSON, old: JSON) -> bool:
     return bool(spec.get("scaleTargetRef", {}).get("kind") != "ReplicationController")
 
 
-_REFERENCE: Final = table(
-    """
+_REFERENCE: Final = table("""
     kind: required
     kind: path-segment
     name: required
     name: path-segment
     apiVersion: group_version
-    """,
-    _group_version,
-)
+    """)
 
 
 # Metrics
@@ -132,36 +127,27 @@ def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[Cause]:
                 yield statuses.forbidden_field(f"{path}{name}", why)
 
 
-_TARGET: Final = table(
-    """
+_TARGET: Final = table("""
     type: required "must specify a metric target type"
     type: invalid default empty if type is-not Utilization Value AverageValue
       "must be either Utilization, Value, or AverageValue"
     value, averageValue: positive
     averageUtilization: at-least 1 "must be greater than 0"
-    """,
-    _positive,
-)
-_IDENTIFIER: Final = table(
-    """
+    """)
+_IDENTIFIER: Final = table("""
     metric always:
       name: required "must specify a metric name"
       name: path-segment
-    """
-)
-_RESOURCE: Final = table(
-    """
+    """)
+_RESOURCE: Final = table("""
     target always:
       include TARGET
       averageUtilization: required if lacks averageUtilization averageValue
         "must set either a target raw value or a target utilization"
       averageValue: forbidden if has averageUtilization
         "may not set both a target raw value and a target utilization"
-    """,
-    TARGET=_TARGET,
-)
-_METRIC: Final = table(
-    """
+    """)
+_METRIC: Final = table("""
     type: required "must specify a metric source type"
     type: enum ContainerResource External Object Pods Resource default empty
     type: enum ContainerResource External Object Pods Resource default empty
@@ -199,13 +185,7 @@ _METRIC: Final = table(
         container: label
         include RESOURCE
     hook only_its_source
-    """,
-    _only_its_source,
-    REFERENCE=_REFERENCE,
-    IDENTIFIER=_IDENTIFIER,
-    TARGET=_TARGET,
-    RESOURCE=_RESOURCE,
-)
+    """)
 
 
 # Spec
@@ -227,8 +207,7 @@ def _tolerance(text: str, field: str) -> Iterator[Cause]:
         yield statuses.invalid(field, shown(text), why)
 
 
-_SCALING: Final = table(
-    """
+_SCALING: Final = table("""
     stabilizationWindowSeconds: not-negative "must be greater than or equal to zero"
     stabilizationWindowSeconds: at-most 3600
     selectPolicy: enum Disabled Max Min
@@ -238,11 +217,8 @@ _SCALING: Final = table(
       value, periodSeconds: at-least 1 default 0 "must be greater than zero"
       periodSeconds: at-most 1800
     tolerance: tolerance
-    """,
-    _tolerance,
-)
-_SPEC: Final = table(
-    """
+    """)
+_SPEC: Final = table("""
     maxReplicas: at-least 1 default 0 "must be greater than 0"
     maxReplicas: invalid default 0 if has_too_few
       "must be greater than or equal to `minReplicas`"
@@ -262,15 +238,7 @@ _SPEC: Final = table(
         include SCALING
       scaleDown:
         include SCALING
-    """,
-    _has_too_few,
-    _needs_group,
-    _in_core_group,
-    _cannot_wake,
-    REFERENCE=_REFERENCE,
-    METRIC=_METRIC,
-    SCALING=_SCALING,
-)
+    """)
 
 
 def _autoscaler(least: int) -> Rule:
@@ -278,17 +246,14 @@ def _autoscaler(least: int) -> Rule:
 
     One that scales to zero may go on.
     """
-    return table(
-        f"""
+    return table(f"""
         spec change:
           when outer minReplicas is 0:
             minReplicas: not-negative
           else:
             minReplicas: at-least {least}
           include SPEC
-        """,
-        SPEC=_SPEC,
-    )
+        """)
 
 
 # Kinds
@@ -343,17 +308,17 @@ def _replicas(autoscaler: JSON) -> int:
     return count
 
 
-FACTS: Final = strategy.Facts(
+AUTOSCALERS: Final = kind_of(
+    "autoscaling/v2",
+    "horizontalpodautoscalers",
+    AutoscalerStrategy(),
     new_rules=_RULES,
     update_rules=_RULES,
-    status_rules=table(
-        """
+    status_rules="""
         status:
           currentReplicas, desiredReplicas: not-negative
-        """
-    ),
-    printer=columns(
-        """
+        """,
+    printer="""
         Name
         Reference: {.spec.scaleTargetRef.kind}/{.spec.scaleTargetRef.name}
         Targets: targets
@@ -362,21 +327,7 @@ FACTS: Final = strategy.Facts(
         Replicas: replicas
         Age
         """,
-        _targets,
-        _replicas,
-    ),
-)
-_STRATEGY: Final = AutoscalerStrategy(**FACTS)
-AUTOSCALERS: Final = kind_of(
-    "autoscaling/v2",
-    "horizontalpodautoscalers",
-    _STRATEGY,
-    gated=(
-        (
-            _SCALE_TO_ZERO,
-            _STRATEGY.with_facts(new_rules=_TO_ZERO, update_rules=_TO_ZERO),
-        ),
-    ),
+    gated={_SCALE_TO_ZERO: {"new_rules": _TO_ZERO, "update_rules": _TO_ZERO}},
 )
 
 
@@ -473,17 +424,9 @@ def _of_cpu(part: JSON) -> JSON:
     return {"type": "Resource", "resource": {"name": "cpu", **part}}
 
 
-class _OldAutoscalerStrategy(AutoscalerStrategy):
-    """Shows the same row as the version that is stored."""
-
-    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
-        """Return the row of the table."""
-        return super().cells(_from_v1(obj), now)
-
-
 OLD_AUTOSCALERS: Final = kind_of(
     "autoscaling/v1",
     "horizontalpodautoscalers",
-    _OldAutoscalerStrategy(**FACTS),
+    AUTOSCALERS.strategy,
     conversion=Conversion(AUTOSCALERS, to_stored=_from_v1, from_stored=_to_v1),
 )

@@ -26,10 +26,8 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.validation import rules
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 # Certificate signing requests
 
@@ -234,49 +232,35 @@ def _replace_approval(old: JSON, new: JSON) -> JSON:
 SIGNING_REQUESTS: Final = kind_of(
     "certificates.k8s.io/v1",
     "certificatesigningrequests",
-    _SigningRequestStrategy(
-        kept=("spec",),
-        new_rules=table(
-            """
-            spec:
-              hook request
-              usages: required
-              usages: usages
-              usages[]: unique
-              signerName: required
-              signerName: signer
-              expirationSeconds: at-least 600
-                "may not specify a duration less than 600 seconds (10 minutes)"
-            """,
-            _request,
-            _usages,
-            _signer,
-        ),
-        update_rules=table("hook conditions", _conditions),
-        status_update_rules=table(
-            """
-            hook conditions no_decision
-            status change:
-              hook certificate
-            """,
-            _conditions,
-            _no_decision,
-            _certificate,
-        ),
-        selectable_fields=fields_by_path("spec.signerName"),
-        empty={"spec": {}, "status": {}},
-        printer=columns(
-            """
-            Name
-            Age
-            SignerName: .spec.signerName or <none>
-            Requestor: .spec.username
-            RequestedDuration: duration .spec.expirationSeconds or <none>
-            Condition: condition
-            """,
-            _condition,
-        ),
-    ),
+    _SigningRequestStrategy(),
+    kept=("spec",),
+    new_rules="""
+        spec:
+          hook request
+          usages: required
+          usages: usages
+          usages[]: unique
+          signerName: required
+          signerName: signer
+          expirationSeconds: at-least 600
+            "may not specify a duration less than 600 seconds (10 minutes)"
+        """,
+    update_rules="hook conditions",
+    status_update_rules="""
+        hook conditions no_decision
+        status change:
+          hook certificate
+        """,
+    selectable_fields=fields_by_path("spec.signerName"),
+    empty={"spec": {}, "status": {}},
+    printer="""
+        Name
+        Age
+        SignerName: .spec.signerName or <none>
+        Requestor: .spec.username
+        RequestedDuration: duration .spec.expirationSeconds or <none>
+        Condition: condition
+        """,
     replace={"approval": _replace_approval},
 )
 
@@ -308,15 +292,11 @@ def _anchors(text: str, field: str) -> Iterator[Cause]:
 TRUST_BUNDLES: Final = kind_of(
     "certificates.k8s.io/v1beta1",
     "clustertrustbundles",
-    Strategy(
-        check_name=lambda *_: (),  # the rules compare it with the signer
-        rules=table(
-            "hook named\nspec:\n  trustBundle: anchors default empty", _named, _anchors
-        ),
-        update_rules=table("spec change:\n  signerName: immutable default empty"),
-        selectable_fields=fields_by_path("spec.signerName"),
-        printer=columns("Name; SignerName: .spec.signerName or <none>"),
-    ),
+    check_name=lambda *_: (),  # the rules compare it with the signer
+    rules="hook named\nspec:\n  trustBundle: anchors default empty",
+    update_rules="spec change:\n  signerName: immutable default empty",
+    selectable_fields=fields_by_path("spec.signerName"),
+    printer="Name; SignerName: .spec.signerName or <none>",
 )
 
 # Pod certificate requests
@@ -324,18 +304,14 @@ TRUST_BUNDLES: Final = kind_of(
 POD_REQUESTS: Final = kind_of(
     "certificates.k8s.io/v1beta1",
     "podcertificaterequests",
-    Strategy(
-        kept=("spec",),
-        defaults={"spec": {"maxExpirationSeconds": 86400}},
-        printer=columns(
-            """
-            Name
-            PodName: .spec.podName
-            ServiceAccountName: .spec.serviceAccountName
-            NodeName: .spec.nodeName
-            SignerName: .spec.signerName
-            Age
-            """
-        ),
-    ),
+    kept=("spec",),
+    defaults={"spec": {"maxExpirationSeconds": 86400}},
+    printer="""
+        Name
+        PodName: .spec.podName
+        ServiceAccountName: .spec.serviceAccountName
+        NodeName: .spec.nodeName
+        SignerName: .spec.signerName
+        Age
+        """,
 )

@@ -6,14 +6,11 @@ No election takes place here: nothing in the development cluster writes the hold
 from typing import Final
 
 from controller_manager.devcluster.apiserver.kind import GatedKind
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme import names
 from controller_manager.devcluster.scheme.statuses import Cause, not_supported, shown
-from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import COORDINATED_ELECTION
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 _OLDEST_EMULATION: Final = "OldestEmulationVersion"
 
@@ -31,11 +28,12 @@ def _election(strategy: str, field: str) -> list[Cause]:
     return [not_supported(f"{field}.strategy", shown(strategy), (_OLDEST_EMULATION,))]
 
 
-_LEASE: Final = Strategy(
+LEASES: Final = kind_of(
+    "coordination.k8s.io/v1",
+    "leases",
     allows_unconditional_update=False,
     dropped=("spec.preferredHolder", "spec.strategy"),
-    rules=table(
-        """
+    rules="""
         spec:
           leaseDurationSeconds: at-least 1 "must be greater than 0"
           leaseTransitions: not-negative
@@ -43,42 +41,28 @@ _LEASE: Final = Strategy(
           preferredHolder: forbidden filled if strategy is null empty
             "may only be specified if `strategy` is defined"
         """,
-        _election,
-    ),
-    printer=columns("Name; Holder: .spec.holderIdentity; Age"),
-)
-LEASES: Final = kind_of(
-    "coordination.k8s.io/v1",
-    "leases",
-    _LEASE,
-    gated=((COORDINATED_ELECTION, _LEASE.with_facts(dropped=())),),
+    printer="Name; Holder: .spec.holderIdentity; Age",
+    gated={COORDINATED_ELECTION: {"dropped": ()}},
 )
 CANDIDATES: Final = GatedKind(
     kind_of(
         "coordination.k8s.io/v1beta1",
         "leasecandidates",
-        Strategy(
-            allows_unconditional_update=False,
-            check_name=names.validate_config_key,
-            rules=table(
-                """
-                spec always:
-                  leaseName, binaryVersion, strategy: required
-                  strategy: election
-                """,
-                _election,
-            ),
-            update_rules=table("spec change:\n  leaseName: immutable"),
-            printer=columns(
-                """
-                Name
-                LeaseName: .spec.leaseName
-                BinaryVersion: .spec.binaryVersion
-                EmulationVersion: .spec.emulationVersion
-                Age
-                """
-            ),
-        ),
+        allows_unconditional_update=False,
+        check_name=names.validate_config_key,
+        rules="""
+            spec always:
+              leaseName, binaryVersion, strategy: required
+              strategy: election
+            """,
+        update_rules="spec change:\n  leaseName: immutable",
+        printer="""
+            Name
+            LeaseName: .spec.leaseName
+            BinaryVersion: .spec.binaryVersion
+            EmulationVersion: .spec.emulationVersion
+            Age
+            """,
     ),
     required_gate=COORDINATED_ELECTION,
 )

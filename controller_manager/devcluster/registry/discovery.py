@@ -7,15 +7,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.validation import values
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 _MOST_ENDPOINTS: Final = 1000
 _MOST_PORTS: Final = 20000
 _MOST_HINTS: Final = 8
-_SHOWN: Final = 3
 
 
 def _few_endpoints(obj: JSON, _: JSON) -> bool:
@@ -78,68 +75,51 @@ class _SliceStrategy(Strategy):
         return labels[0] != labels[1] or super().changes_generation(old, new)
 
 
-def _ports(obj: JSON) -> str:
-    return _first(
-        [
-            str(each.get("port") or each.get("name") or "*")
-            for each in obj["ports"] or ()
-        ]
-    )
+def _ports(obj: JSON) -> list[str] | None:
+    return [
+        str(each.get("port") or each.get("name") or "*") for each in obj["ports"] or ()
+    ] or None
 
 
-def _endpoints(obj: JSON) -> str:
-    return _first(
-        [address for each in obj["endpoints"] or () for address in each["addresses"]]
-    )
-
-
-def _first(texts: list[str]) -> str:
-    """Return the first few texts, and how many there are besides."""
-    listed = ",".join(texts[:_SHOWN])
-    more = len(texts) - _SHOWN
-    return f"{listed} + {more} more..." if more > 0 else listed or "<unset>"
+def _endpoints(obj: JSON) -> list[str] | None:
+    endpoints = obj["endpoints"] or ()
+    return [address for each in endpoints for address in each["addresses"]] or None
 
 
 SLICES: Final = kind_of(
     "discovery.k8s.io/v1",
     "endpointslices",
-    _SliceStrategy(
-        counts_generations=True,
-        defaults={"ports[]": {"name": "", "protocol": "TCP"}},
-        rules=table(
-            """
-            addressType: required
-            addressType: enum FQDN IPv4 IPv6 filled
-            endpoints: most 1000
-            when few_endpoints:
-              endpoints[]:
-                addresses: required "must contain at least 1 address"
-                addresses: most 100
-                hook addresses
-                nodeName: subdomain pointer
-                deprecatedTopology: labels
-                hostname: label pointer
-                hints:
-                  hook hints
-            ports: most 20000
-            when few_ports:
-              ports[]:
-                name: label
-                name: unique by the_name
-                protocol: enum SCTP TCP UDP default null
-                appProtocol: qualified pointer
-            """,
-            _few_endpoints,
-            _addresses,
-            _hints,
-            _few_ports,
-            _the_name,
-        ),
-        update_rules=table("addressType: immutable default empty"),
-        printer=columns(
-            "Name; AddressType: .addressType; Ports: ports; Endpoints: endpoints; Age",
-            _ports,
-            _endpoints,
-        ),
-    ),
+    _SliceStrategy(),
+    counts_generations=True,
+    defaults={"ports[]": {"name": "", "protocol": "TCP"}},
+    rules="""
+        addressType: required
+        addressType: enum FQDN IPv4 IPv6 filled
+        endpoints: most 1000
+        when few_endpoints:
+          endpoints[]:
+            addresses: required "must contain at least 1 address"
+            addresses: most 100
+            hook addresses
+            nodeName: subdomain pointer
+            deprecatedTopology: labels
+            hostname: label pointer
+            hints:
+              hook hints
+        ports: most 20000
+        when few_ports:
+          ports[]:
+            name: label
+            name: unique by the_name
+            protocol: enum SCTP TCP UDP default null
+            appProtocol: qualified pointer
+        """,
+    update_rules="addressType: immutable default empty",
+    printer="""
+        Name
+        AddressType: .addressType
+        Ports: few ports or <unset>
+        Endpoints: few endpoints or <unset>
+        Age
+        """,
 )

@@ -5,19 +5,16 @@ more of what comes in this version (ValidateEventCreate of pkg/apis/core/validat
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import Cells, fields_by_path
+from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, invalid_object
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
 from .core.event import KIND as STORED
-from .core.event import EventStrategy
+from .kinds import kind_of
 
 _STORED_NAMES: Final = {
     "note": "message",
@@ -60,44 +57,30 @@ def _unset(_: Any, field: str) -> Iterator[Cause]:
     yield invalid(field, '""', "needs to be unset")
 
 
-class _EventStrategy(EventStrategy):
-    """Shows the row of the core group."""
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return super().cells(to_core(obj), now)
-
-
 EVENTS: Final = kind_of(
     "events.k8s.io/v1",
     "events",
-    _EventStrategy(
-        # Rules see the stored form.
-        new_rules=table(
-            """
-            series:
-              count: several default 0
-              lastObservedTime: required
-            eventTime: required
-            type: known default empty
-            firstTimestamp, lastTimestamp, count, source: unset
-            """,
-            _several,
-            _known,
-            _unset,
-        ),
-        selectable_fields={
-            **fields_by_path("reason", "type"),
-            **{
-                f"regarding.{name}": ("involvedObject", name)
-                for name in (
-                    *("kind", "namespace", "name", "uid"),
-                    *("apiVersion", "resourceVersion", "fieldPath"),
-                )
-            },
-            "reportingController": ("reportingComponent",),
+    STORED.strategy,
+    # Rules see the stored form.
+    new_rules="""
+        series:
+          count: several default 0
+          lastObservedTime: required
+        eventTime: required
+        type: known default empty
+        firstTimestamp, lastTimestamp, count, source: unset
+        """,
+    selectable_fields={
+        **fields_by_path("reason", "type"),
+        **{
+            f"regarding.{name}": ("involvedObject", name)
+            for name in (
+                *("kind", "namespace", "name", "uid"),
+                *("apiVersion", "resourceVersion", "fieldPath"),
+            )
         },
-    ),
+        "reportingController": ("reportingComponent",),
+    },
     conversion=Conversion(STORED, to_stored=to_core, from_stored=from_core),
 )
 

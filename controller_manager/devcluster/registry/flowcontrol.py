@@ -12,10 +12,8 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.storage import Stored
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import bootstrap_manifest, fixed_uid, kind_of
-from .columns import columns, name_of
+from .kinds import bootstrap_manifest, fixed_uid, kind_of, name_of
 
 _GROUP_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 
@@ -47,36 +45,30 @@ class _SchemaStrategy(Strategy):
 SCHEMAS: Final = kind_of(
     _GROUP_VERSION,
     "flowschemas",
-    _SchemaStrategy(
-        counts_generations=True,
-        rules=table(
-            """
-            spec:
-              matchingPrecedence: at-least 1 "must be a positive value"
-              matchingPrecedence: at-most 10000 "must not be greater than 10000"
-              distinguisherMethod:
-                type: enum ByNamespace ByUser default empty
-              priorityLevelConfiguration always:
-                name: required "must reference a priority level"
-                name: subdomain
-              rules[]:
-                subjects[]:
-                  kind: enum Group ServiceAccount User default empty
-                subjects: required "subjects must contain at least one value"
-            """
-        ),
-        printer=columns(
-            """
-            Name
-            PriorityLevel: .spec.priorityLevelConfiguration.name
-            MatchingPrecedence: .spec.matchingPrecedence
-            DistinguisherMethod: .spec.distinguisherMethod.type or <none>
-            Age
-            MissingPL: missing
-            """,
-            _missing,
-        ),
-    ),
+    _SchemaStrategy(),
+    counts_generations=True,
+    rules="""
+        spec:
+          matchingPrecedence: at-least 1 "must be a positive value"
+          matchingPrecedence: at-most 10000 "must not be greater than 10000"
+          distinguisherMethod:
+            type: enum ByNamespace ByUser default empty
+          priorityLevelConfiguration always:
+            name: required "must reference a priority level"
+            name: subdomain
+          rules[]:
+            subjects[]:
+              kind: enum Group ServiceAccount User default empty
+            subjects: required "subjects must contain at least one value"
+        """,
+    printer="""
+        Name
+        PriorityLevel: .spec.priorityLevelConfiguration.name
+        MatchingPrecedence: .spec.matchingPrecedence
+        DistinguisherMethod: .spec.distinguisherMethod.type or <none>
+        Age
+        MissingPL: missing
+        """,
 )
 
 
@@ -99,40 +91,35 @@ _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 LEVELS: Final = kind_of(
     _GROUP_VERSION,
     "prioritylevelconfigurations",
-    _LevelStrategy(
-        counts_generations=True,
-        defaults={
-            "spec": {
-                "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
-                "limited": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
-            }
-        },
-        rules=table(
-            """
-            spec:
-              type: enum Exempt Limited default empty
-              when type is Exempt:
-                limited: forbidden "must be nil if the type is not Limited"
-              when type is Limited:
-                exempt: forbidden "must be nil if the type is Limited"
-                limited: required pointer "must not be empty when type is Limited"
-                limited:
-                  limitResponse always:
-                    type: enum Queue Reject default empty
-            """
-        ),
-        printer=columns(
-            """
-            Name
-            Type: .spec.type
-            NominalConcurrencyShares: .spec.limited.nominalConcurrencyShares or <none>
-            Queues: .spec.limited.limitResponse.queuing.queues or <none>
-            HandSize: .spec.limited.limitResponse.queuing.handSize or <none>
-            QueueLengthLimit: .spec.limited.limitResponse.queuing.queueLengthLimit or <none>
-            Age
-            """  # noqa: E501
-        ),
-    ),
+    _LevelStrategy(),
+    counts_generations=True,
+    defaults={
+        "spec": {
+            "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+            "limited": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+        }
+    },
+    rules="""
+        spec:
+          type: enum Exempt Limited default empty
+          when type is Exempt:
+            limited: forbidden "must be nil if the type is not Limited"
+          when type is Limited:
+            exempt: forbidden "must be nil if the type is Limited"
+            limited: required pointer "must not be empty when type is Limited"
+            limited:
+              limitResponse always:
+                type: enum Queue Reject default empty
+        """,
+    printer="""
+        Name
+        Type: .spec.type
+        NominalConcurrencyShares: .spec.limited.nominalConcurrencyShares or <none>
+        Queues: .spec.limited.limitResponse.queuing.queues or <none>
+        HandSize: .spec.limited.limitResponse.queuing.handSize or <none>
+        QueueLengthLimit: .spec.limited.limitResponse.queuing.queueLengthLimit or <none>
+        Age
+        """,
 )
 
 

@@ -9,18 +9,15 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import (
     percent,
     selects,
     validate_int_or_percent,
 )
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 _LIMITS: Final = ("minAvailable", "maxUnavailable")
 
@@ -43,36 +40,26 @@ def _limit(value: Any, field: str) -> Iterator[statuses.Cause]:
 BUDGETS: Final = kind_of(
     "policy/v1",
     "poddisruptionbudgets",
-    Strategy(
-        counts_generations=True,
-        rules=table(
-            """
-            spec:
-              hook one_limit
-              minAvailable, maxUnavailable: limit pointer
-              unhealthyPodEvictionPolicy: enum IfHealthyBudget AlwaysAllow
-              selector: selector
-            """,
-            _one_limit,
-            _limit,
-        ),
-        status_rules=table(
-            """
-            status:
-              disruptionsAllowed, currentHealthy: not-negative
-              desiredHealthy, expectedPods: not-negative
-            """
-        ),
-        printer=columns(
-            """
-            Name
-            Min Available: {.spec.minAvailable} or N/A
-            Max Unavailable: {.spec.maxUnavailable} or N/A
-            Allowed Disruptions integer: .status.disruptionsAllowed
-            Age
-            """
-        ),
-    ),
+    counts_generations=True,
+    rules="""
+        spec:
+          hook one_limit
+          minAvailable, maxUnavailable: limit pointer
+          unhealthyPodEvictionPolicy: enum IfHealthyBudget AlwaysAllow
+          selector: selector
+        """,
+    status_rules="""
+        status:
+          disruptionsAllowed, currentHealthy: not-negative
+          desiredHealthy, expectedPods: not-negative
+        """,
+    printer="""
+        Name
+        Min Available: {.spec.minAvailable} or N/A
+        Max Unavailable: {.spec.maxUnavailable} or N/A
+        Allowed Disruptions integer: .status.disruptionsAllowed
+        Age
+        """,
 )
 
 # Disruptions

@@ -12,10 +12,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 
 def _fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
@@ -31,7 +29,8 @@ def _fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
 DEVICE_CLASSES: Final = kind_of(
     "resource.k8s.io/v1",
     "deviceclasses",
-    Strategy(counts_generations=True, printer=columns("Name; Age")),
+    counts_generations=True,
+    printer="Name; Age",
 )
 
 # Claims and their templates
@@ -83,29 +82,22 @@ class _ClaimStrategy(Strategy):
 CLAIMS: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceclaims",
-    _ClaimStrategy(
-        returns_deleted=True,
-        update_rules=table("spec: immutable"),
-        status_rules=table(
-            """
-            status:
-              reservedFor[]:
-                uid: unique pointer at self
-              reservedFor: most 256
-              reservedFor: forbidden filled if not_allocated
-                "may not be specified when `allocated` is not set"
-            """,
-            _not_allocated,
-        ),
-        status_update_rules=table(
-            """
-            status change:
-              allocation: immutable if both_allocated
-            """,
-            _both_allocated,
-        ),
-        printer=columns("Name; State: state; Age", _state),
-    ),
+    _ClaimStrategy(),
+    returns_deleted=True,
+    update_rules="spec: immutable",
+    status_rules="""
+        status:
+          reservedFor[]:
+            uid: unique pointer at self
+          reservedFor: most 256
+          reservedFor: forbidden filled if not_allocated
+            "may not be specified when `allocated` is not set"
+        """,
+    status_update_rules="""
+        status change:
+          allocation: immutable if both_allocated
+        """,
+    printer="Name; State: state; Age",
 )
 
 
@@ -121,19 +113,16 @@ class _TemplateStrategy(Strategy):
 CLAIM_TEMPLATES: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceclaimtemplates",
-    _TemplateStrategy(
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              metadata:
-                annotations: annotations
-                labels: labels
-            """
-        ),
-        update_rules=table("spec: immutable"),
-        printer=columns("Name; Age"),
-    ),
+    _TemplateStrategy(),
+    returns_deleted=True,
+    rules="""
+        spec:
+          metadata:
+            annotations: annotations
+            labels: labels
+        """,
+    update_rules="spec: immutable",
+    printer="Name; Age",
 )
 
 # Slices
@@ -161,39 +150,32 @@ class _SliceStrategy(Strategy):
 SLICES: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceslices",
-    _SliceStrategy(
-        counts_generations=True,
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              driver: driver default empty
-              pool always:
-                name: required
-              devices[]:
-                name: label default empty
-                name: unique pointer at self
-            """
-        ),
-        update_rules=table(
-            """
-            spec change:
-              pool change:
-                name: immutable
-              driver, nodeName: immutable
-            """
-        ),
-        selectable_fields=fields_by_path("spec.driver", "spec.nodeName"),
-        printer=columns(
-            """
-            Name
-            Node: .spec.nodeName
-            Driver: .spec.driver
-            Pool: .spec.pool.name
-            Age
-            """
-        ),
-    ),
+    _SliceStrategy(),
+    counts_generations=True,
+    returns_deleted=True,
+    rules="""
+        spec:
+          driver: driver default empty
+          pool always:
+            name: required
+          devices[]:
+            name: label default empty
+            name: unique pointer at self
+        """,
+    update_rules="""
+        spec change:
+          pool change:
+            name: immutable
+          driver, nodeName: immutable
+        """,
+    selectable_fields=fields_by_path("spec.driver", "spec.nodeName"),
+    printer="""
+        Name
+        Node: .spec.nodeName
+        Driver: .spec.driver
+        Pool: .spec.pool.name
+        Age
+        """,
 )
 
 # Taint rules
@@ -219,19 +201,16 @@ class _TaintRuleStrategy(Strategy):
 TAINT_RULES: Final = kind_of(
     "resource.k8s.io/v1beta2",
     "devicetaintrules",
-    _TaintRuleStrategy(
-        counts_generations=True,
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              taint always:
-                key: qualified default empty
-                effect: enum NoExecute NoSchedule None default empty
-            """
-        ),
-        printer=columns("Name; Age"),
-    ),
+    _TaintRuleStrategy(),
+    counts_generations=True,
+    returns_deleted=True,
+    rules="""
+        spec:
+          taint always:
+            key: qualified default empty
+            effect: enum NoExecute NoSchedule None default empty
+        """,
+    printer="Name; Age",
     other_versions=("v1alpha3",),
 )
 
@@ -246,19 +225,14 @@ def _errors(request: JSON) -> int:
 POOL_REQUESTS: Final = kind_of(
     "resource.k8s.io/v1alpha3",
     "resourcepoolstatusrequests",
-    Strategy(
-        printer=columns(
-            """
-            Name
-            Driver: .spec.driver
-            Total integer: sum .status.pools[].totalDevices
-            Available integer: sum .status.pools[].availableDevices
-            Allocated integer: sum .status.pools[].allocatedDevices
-            Unavailable integer: sum .status.pools[].unavailableDevices
-            Errors integer: errors
-            Age
-            """,
-            _errors,
-        ),
-    ),
+    printer="""
+        Name
+        Driver: .spec.driver
+        Total integer: sum .status.pools[].totalDevices
+        Available integer: sum .status.pools[].availableDevices
+        Allocated integer: sum .status.pools[].allocatedDevices
+        Unavailable integer: sum .status.pools[].unavailableDevices
+        Errors integer: errors
+        Age
+        """,
 )

@@ -19,8 +19,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
-from .built_in import fixed_uid, kind_of
-from .columns import columns
+from .kinds import fixed_uid, kind_of
 
 # Priority classes
 
@@ -79,35 +78,26 @@ class _PriorityClassStrategy(Strategy):
 PRIORITY_CLASSES: Final = kind_of(
     "scheduling.k8s.io/v1",
     "priorityclasses",
-    _PriorityClassStrategy(
-        counts_generations=True,
-        defaults={"preemptionPolicy": LOWER_PRIORITY},
-        rules=table(
-            """
-            hook system_name
-            value: forbidden if too_high
-              "maximum allowed value of a user defined priority is 1000000000"
-            preemptionPolicy: enum PreemptLowerPriority Never
-            """,
-            _system_name,
-            _too_high,
-        ),
-        update_rules=table(
-            """
-            value: kept "may not be changed in an update."
-            preemptionPolicy: immutable
-            """
-        ),
-        printer=columns(
-            """
-            Name
-            Value integer: .value
-            Global-Default boolean: .globalDefault
-            Age
-            PreemptionPolicy: .preemptionPolicy
-            """
-        ),
-    ),
+    _PriorityClassStrategy(),
+    counts_generations=True,
+    defaults={"preemptionPolicy": LOWER_PRIORITY},
+    rules="""
+        hook system_name
+        value: forbidden if too_high
+          "maximum allowed value of a user defined priority is 1000000000"
+        preemptionPolicy: enum PreemptLowerPriority Never
+        """,
+    update_rules="""
+        value: kept "may not be changed in an update."
+        preemptionPolicy: immutable
+        """,
+    printer="""
+        Name
+        Value integer: .value
+        Global-Default boolean: .globalDefault
+        Age
+        PreemptionPolicy: .preemptionPolicy
+        """,
 )
 
 
@@ -142,8 +132,7 @@ def add_system_classes(objects: Objects) -> None:
 
 # Groups of pods
 
-_POLICY: Final = table(
-    """
+_POLICY: Final = table("""
     basic: required at self if lacks basic gang
       "must specify one of: `basic`, `gang`"
     self: invalid if has basic and has gang
@@ -151,33 +140,25 @@ _POLICY: Final = table(
     when lacks basic:
       gang:
         minCount: at-least 1 default 0 "must be greater than zero"
-    """
-)
+    """)
 """How a group of pods is scheduled."""
 
 POD_GROUPS: Final = kind_of(
     "scheduling.k8s.io/v1alpha2",
     "podgroups",
-    Strategy(
-        defaults={"spec": {"disruptionMode": "Pod"}},
-        rules=table(
-            """
-            spec:
-              schedulingPolicy always:
-                include POLICY
-            """,
-            POLICY=_POLICY,
-        ),
-        update_rules=table(
-            """
-            spec change:
-              disruptionMode, podGroupTemplateRef, priority: immutable
-              priorityClassName, resourceClaims: immutable
-              schedulingConstraints, schedulingPolicy: immutable
-            """
-        ),
-        printer=columns("Name; Age"),
-    ),
+    defaults={"spec": {"disruptionMode": "Pod"}},
+    rules="""
+        spec:
+          schedulingPolicy always:
+            include POLICY
+        """,
+    update_rules="""
+        spec change:
+          disruptionMode, podGroupTemplateRef, priority: immutable
+          priorityClassName, resourceClaims: immutable
+          schedulingConstraints, schedulingPolicy: immutable
+        """,
+    printer="Name; Age",
 )
 
 
@@ -188,31 +169,23 @@ def _named(template: JSON) -> JSON:
 WORKLOADS: Final = kind_of(
     "scheduling.k8s.io/v1alpha2",
     "workloads",
-    Strategy(
-        rules=table(
-            """
-            spec:
-              controllerRef:
-                kind, name: required
-              podGroupTemplates: required
-              podGroupTemplates: most 8
-              podGroupTemplates[]:
-                name: unique pointer at self show named
-                name: label default empty
-                schedulingPolicy always:
-                  include POLICY
-            """,
-            _named,
-            POLICY=_POLICY,
-        ),
-        # An absent reference to a controller may be set later.
-        update_rules=table(
-            """
-            spec change:
-              controllerRef: immutable if outer has controllerRef
-              podGroupTemplates: immutable
-            """
-        ),
-        printer=columns("Name; Age"),
-    ),
+    rules="""
+        spec:
+          controllerRef:
+            kind, name: required
+          podGroupTemplates: required
+          podGroupTemplates: most 8
+          podGroupTemplates[]:
+            name: unique pointer at self show named
+            name: label default empty
+            schedulingPolicy always:
+              include POLICY
+        """,
+    # An absent reference to a controller may be set later.
+    update_rules="""
+        spec change:
+          controllerRef: immutable if outer has controllerRef
+          podGroupTemplates: immutable
+        """,
+    printer="Name; Age",
 )

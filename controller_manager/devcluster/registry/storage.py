@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import IMMUTABLE
 
-from .built_in import kind_of
-from .columns import columns, name_of
+from .kinds import kind_of, name_of
 
 _MOST_PARAMETERS: Final = 512
 _LONGEST_PARAMETERS: Final = 256 * 1024
@@ -65,39 +63,27 @@ def _expands(storage_class: JSON) -> str:
 STORAGE_CLASSES: Final = kind_of(
     "storage.k8s.io/v1",
     "storageclasses",
-    Strategy(
-        returns_deleted=True,
-        defaults={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
-        rules=table(
-            """
-            provisioner: provisioner default empty
-            parameters: parameters
-            reclaimPolicy: enum Delete Retain
-            volumeBindingMode: enum Immediate WaitForFirstConsumer
-            """,
-            _provisioner,
-            _parameters,
-        ),
-        update_rules=table(
-            """
-            parameters: kept "updates to parameters are forbidden."
-            provisioner: kept "updates to provisioner are forbidden."
-            reclaimPolicy, volumeBindingMode: immutable
-            """
-        ),
-        printer=columns(
-            """
-            Name: shown_name
-            Provisioner: .provisioner
-            ReclaimPolicy: .reclaimPolicy or <unset>
-            VolumeBindingMode: .volumeBindingMode or <unset>
-            AllowVolumeExpansion: expands
-            Age
-            """,
-            _shown_name,
-            _expands,
-        ),
-    ),
+    returns_deleted=True,
+    defaults={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+    rules="""
+        provisioner: provisioner default empty
+        parameters: parameters
+        reclaimPolicy: enum Delete Retain
+        volumeBindingMode: enum Immediate WaitForFirstConsumer
+        """,
+    update_rules="""
+        parameters: kept "updates to parameters are forbidden."
+        provisioner: kept "updates to provisioner are forbidden."
+        reclaimPolicy, volumeBindingMode: immutable
+        """,
+    printer="""
+        Name: shown_name
+        Provisioner: .provisioner
+        ReclaimPolicy: .reclaimPolicy or <unset>
+        VolumeBindingMode: .volumeBindingMode or <unset>
+        AllowVolumeExpansion: expands
+        Age
+        """,
 )
 
 
@@ -126,25 +112,17 @@ def set_default_class(claim: JSON, storage: Storage) -> None:
 ATTRIBUTES_CLASSES: Final = kind_of(
     "storage.k8s.io/v1",
     "volumeattributesclasses",
-    Strategy(
-        returns_deleted=True,
-        rules=table(
-            """
-            driverName: provisioner default empty
-            parameters: parameters
-            parameters: required "must contain at least one key/value pair"
-            """,
-            _provisioner,
-            _parameters,
-        ),
-        update_rules=table(
-            """
-            driverName: kept "updates to driverName are forbidden."
-            parameters: kept "updates to parameters are forbidden."
-            """
-        ),
-        printer=columns("Name; DriverName: .driverName; Age"),
-    ),
+    returns_deleted=True,
+    rules="""
+        driverName: provisioner default empty
+        parameters: parameters
+        parameters: required "must contain at least one key/value pair"
+        """,
+    update_rules="""
+        driverName: kept "updates to driverName are forbidden."
+        parameters: kept "updates to parameters are forbidden."
+        """,
+    printer="Name; DriverName: .driverName; Age",
 )
 
 # Drivers
@@ -166,14 +144,12 @@ def _tokens(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
         yield from _TOKEN.errors(token, path=f"{at}.")
 
 
-_TOKEN: Final = table(
-    f"""
+_TOKEN: Final = table(f"""
     expirationSeconds: at-least {_MIN_TOKEN}
       "may not specify a duration less than 10 minutes"
     expirationSeconds: at-most {_MAX_TOKEN}
       "may not specify a duration larger than 2^32 seconds"
-    """
-)
+    """)
 
 
 def _modes(modes: Sequence[str], field: str) -> Iterator[statuses.Cause]:
@@ -196,55 +172,43 @@ def _audiences(driver: JSON) -> str:
 DRIVERS: Final = kind_of(
     "storage.k8s.io/v1",
     "csidrivers",
-    Strategy(
-        returns_deleted=True,
-        defaults={
-            "spec": {
-                "attachRequired": True,
-                "podInfoOnMount": False,
-                "requiresRepublish": False,
-                "storageCapacity": False,
-                "seLinuxMount": False,
-                "fsGroupPolicy": "ReadWriteOnceWithFSType",
-                "volumeLifecycleModes": ["Persistent"],
-            }
-        },
-        rules=table(
-            """
-            spec:
-              fsGroupPolicy: enum File None ReadWriteOnceWithFSType
-              hook tokens
-              volumeLifecycleModes: modes
-              nodeAllocatableUpdatePeriodSeconds: at-least 10
-                "must be greater than or equal to 10 seconds"
-            """,
-            _tokens,
-            _modes,
-        ),
-        # Upstream calls one field by another name.
-        update_rules=table(
-            """
-            spec change:
-              attachRequired: invalid at attachedRequired if attachment_changes
-                "field is immutable"
-              volumeLifecycleModes: immutable
-            """,
-            _attachment_changes,
-        ),
-        printer=columns(
-            """
-            Name
-            AttachRequired boolean: .spec.attachRequired
-            PodInfoOnMount boolean: .spec.podInfoOnMount
-            StorageCapacity boolean: .spec.storageCapacity
-            TokenRequests: audiences
-            RequiresRepublish boolean: .spec.requiresRepublish
-            Modes: join .spec.volumeLifecycleModes
-            Age
-            """,
-            _audiences,
-        ),
-    ),
+    returns_deleted=True,
+    defaults={
+        "spec": {
+            "attachRequired": True,
+            "podInfoOnMount": False,
+            "requiresRepublish": False,
+            "storageCapacity": False,
+            "seLinuxMount": False,
+            "fsGroupPolicy": "ReadWriteOnceWithFSType",
+            "volumeLifecycleModes": ["Persistent"],
+        }
+    },
+    rules="""
+        spec:
+          fsGroupPolicy: enum File None ReadWriteOnceWithFSType
+          hook tokens
+          volumeLifecycleModes: modes
+          nodeAllocatableUpdatePeriodSeconds: at-least 10
+            "must be greater than or equal to 10 seconds"
+        """,
+    # Upstream calls one field by another name.
+    update_rules="""
+        spec change:
+          attachRequired: invalid at attachedRequired if attachment_changes
+            "field is immutable"
+          volumeLifecycleModes: immutable
+        """,
+    printer="""
+        Name
+        AttachRequired boolean: .spec.attachRequired
+        PodInfoOnMount boolean: .spec.podInfoOnMount
+        StorageCapacity boolean: .spec.storageCapacity
+        TokenRequests: audiences
+        RequiresRepublish boolean: .spec.requiresRepublish
+        Modes: join .spec.volumeLifecycleModes
+        Age
+        """,
 )
 
 # Drivers of nodes
@@ -285,33 +249,24 @@ def _drivers(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
 CSI_NODES: Final = kind_of(
     "storage.k8s.io/v1",
     "csinodes",
-    Strategy(
-        returns_deleted=True,
-        defaults={"spec": {"drivers": []}},
-        rules=table(
-            """
-            spec:
-              drivers[]:
-                name: driver default empty
-                nodeID: required
-                nodeID: node_id
-                allocatable:
-                  count: not-negative
-                name: unique pointer
-                hook keys
-            """,
-            _node_id,
-            _keys,
-        ),
-        update_rules=table(
-            """
-            spec change:
-              hook drivers
-            """,
-            _drivers,
-        ),
-        printer=columns("Name; Drivers integer: count .spec.drivers; Age"),
-    ),
+    returns_deleted=True,
+    defaults={"spec": {"drivers": []}},
+    rules="""
+        spec:
+          drivers[]:
+            name: driver default empty
+            nodeID: required
+            nodeID: node_id
+            allocatable:
+              count: not-negative
+            name: unique pointer
+            hook keys
+        """,
+    update_rules="""
+        spec change:
+          hook drivers
+        """,
+    printer="Name; Drivers integer: count .spec.drivers; Age",
 )
 
 # Capacities
@@ -319,19 +274,13 @@ CSI_NODES: Final = kind_of(
 CAPACITIES: Final = kind_of(
     "storage.k8s.io/v1",
     "csistoragecapacities",
-    Strategy(
-        rules=table(
-            """
-            nodeTopology: selector
-            storageClassName: subdomain default empty
-            capacity: quantity
-            """
-        ),
-        update_rules=table("nodeTopology, storageClassName: immutable"),
-        printer=columns(
-            "Name; StorageClassName: .storageClassName; Capacity: .capacity or <unset>"
-        ),
-    ),
+    rules="""
+        nodeTopology: selector
+        storageClassName: subdomain default empty
+        capacity: quantity
+        """,
+    update_rules="nodeTopology, storageClassName: immutable",
+    printer="Name; StorageClassName: .storageClassName; Capacity: .capacity or <unset>",
 )
 
 # Attachments
@@ -354,41 +303,32 @@ def _sizes(status: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
 ATTACHMENTS: Final = kind_of(
     "storage.k8s.io/v1",
     "volumeattachments",
-    Strategy(
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              attacher: driver default empty
-              source always:
-                when lacks inlineVolumeSpec persistentVolumeName:
-                  persistentVolumeName: required at self
-                    "must specify exactly one of inlineVolumeSpec and"
-                    "persistentVolumeName"
-                persistentVolumeName: forbidden at self if has inlineVolumeSpec
-                  "must specify exactly one of inlineVolumeSpec and"
-                  "persistentVolumeName"
-                persistentVolumeName: subdomain if lacks inlineVolumeSpec
-              nodeName: subdomain default empty
-            """
-        ),
-        update_rules=table("spec: immutable"),
-        status_rules=table(
-            """
-            status:
-              hook sizes
-            """,
-            _sizes,
-        ),
-        printer=columns(
-            """
-            Name
-            Attacher: .spec.attacher
-            PV: .spec.source.persistentVolumeName
-            Node: .spec.nodeName
-            Attached boolean: .status.attached
-            Age
-            """
-        ),
-    ),
+    returns_deleted=True,
+    rules="""
+        spec:
+          attacher: driver default empty
+          source always:
+            when lacks inlineVolumeSpec persistentVolumeName:
+              persistentVolumeName: required at self
+                "must specify exactly one of inlineVolumeSpec and"
+                "persistentVolumeName"
+            persistentVolumeName: forbidden at self if has inlineVolumeSpec
+              "must specify exactly one of inlineVolumeSpec and"
+              "persistentVolumeName"
+            persistentVolumeName: subdomain if lacks inlineVolumeSpec
+          nodeName: subdomain default empty
+        """,
+    update_rules="spec: immutable",
+    status_rules="""
+        status:
+          hook sizes
+        """,
+    printer="""
+        Name
+        Attacher: .spec.attacher
+        PV: .spec.source.persistentVolumeName
+        Node: .spec.nodeName
+        Attached boolean: .status.attached
+        Age
+        """,
 )

@@ -6,41 +6,28 @@ The groups internal.apiserver.k8s.io and storagemigration.k8s.io.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.validation.text import table
 
-from .built_in import kind_of
-from .columns import columns
+from .kinds import kind_of
 
 # Stored versions
 
-_SHOWN: Final = 3
-"""The number of API servers that the table names at most."""
 
-
-def _listed(obj: JSON) -> str:
-    listed = [
+def _listed(obj: JSON) -> list[str]:
+    return [
         f"{each['apiServerID']}={each['encodingVersion']}"
         for each in obj["status"].get("storageVersions", ())
     ]
-    more = len(listed) - _SHOWN
-    return ",".join(listed[:_SHOWN]) + (f" + {more} more..." if more > 0 else "")
 
 
 STORAGE_VERSIONS: Final = kind_of(
     "internal.apiserver.k8s.io/v1alpha1",
     "storageversions",
-    Strategy(
-        printer=columns(
-            """
-            Name
-            CommonEncodingVersion: .status.commonEncodingVersion or <unset>
-            StorageVersions: listed
-            Age
-            """,
-            _listed,
-        ),
-    ),
+    printer="""
+        Name
+        CommonEncodingVersion: .status.commonEncodingVersion or <unset>
+        StorageVersions: few listed
+        Age
+        """,
 )
 
 # Migrations
@@ -70,21 +57,15 @@ def _state(migration: JSON) -> str:
 MIGRATIONS: Final = kind_of(
     "storagemigration.k8s.io/v1beta1",
     "storageversionmigrations",
-    Strategy(
-        counts_generations=True,
-        rules=table(
-            """
-            spec:
-              resource always:
-                resource: required "resource is required"
-            """
-        ),
-        update_rules=table(
-            """
-            spec change:
-              resource: immutable
-            """
-        ),
-        printer=columns("Name; Resource: resource; Status: state", _resource, _state),
-    ),
+    counts_generations=True,
+    rules="""
+        spec:
+          resource always:
+            resource: required "resource is required"
+        """,
+    update_rules="""
+        spec change:
+          resource: immutable
+        """,
+    printer="Name; Resource: resource; Status: state",
 )

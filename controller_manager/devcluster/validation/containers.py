@@ -21,7 +21,7 @@ _NATIVE: Final = "kubernetes.io/"
 _NO_LIMIT: Final = "Limit must be set for non overcommitable resources"
 
 
-def validate_resources(resources: JSON, field: str) -> Iterator[Cause]:
+def _resources(resources: JSON, field: str) -> Iterator[Cause]:
     """Yield the errors in the requests and the limits of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for resource, amount in limits.items():
@@ -146,15 +146,12 @@ def _one_map(source: JSON, path: str, _: JSON) -> Iterator[Cause]:
 
 
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
-KEY_REFERENCE: Final = table(
-    """
+KEY_REFERENCE: Final = table("""
     name: required
     key: required
     key: config-key
-    """
-)
-_ENVIRONMENT: Final = table(
-    """
+    """)
+_ENVIRONMENT: Final = table("""
     env[]:
       name: required
       name: environment_name
@@ -176,18 +173,11 @@ _ENVIRONMENT: Final = table(
       secretRef:
         name: required
       hook one_map
-    """,
-    _environment_name,
-    _field_path,
-    _one_source,
-    _one_map,
-    KEY_REFERENCE=KEY_REFERENCE,
-)
+    """)
 
 # Probes and hooks
 
-_ACTIONS: Final = table(
-    """
+_ACTIONS: Final = table("""
     exec:
       command: required
     httpGet:
@@ -196,37 +186,26 @@ _ACTIONS: Final = table(
       scheme: enum HTTP HTTPS
     tcpSocket:
       port: port-or-name default 0
-    """
-)
-_HOOK: Final = table(
-    """
+    """)
+_HOOK: Final = table("""
     union: "must specify a handler type" "may not specify more than 1 handler type"
       include ACTIONS
       sleep: any
-    """,
-    ACTIONS=_ACTIONS,
-)
-_PROBE: Final = table(
-    """
+    """)
+_PROBE: Final = table("""
     union: "must specify a handler type" "may not specify more than 1 handler type"
       include ACTIONS
       grpc:
         port: port-or-name default 0
     initialDelaySeconds, timeoutSeconds, periodSeconds, successThreshold: not-negative
     failureThreshold: not-negative
-    """,
-    ACTIONS=_ACTIONS,
-)
-_RESTARTING_PROBE: Final = table(
-    """
+    """)
+_RESTARTING_PROBE: Final = table("""
     include PROBE
     terminationGracePeriodSeconds: at-least 1 "must be greater than 0"
     successThreshold: range 1 1 "must be 1"
-    """,
-    PROBE=_PROBE,
-)
-_LIFECYCLE: Final = table(
-    """
+    """)
+_LIFECYCLE: Final = table("""
     lifecycle:
       postStart:
         include HOOK
@@ -239,17 +218,11 @@ _LIFECYCLE: Final = table(
       terminationGracePeriodSeconds: refused "must not be set for readinessProbes"
     startupProbe:
       include RESTARTING_PROBE
-    """,
-    HOOK=_HOOK,
-    PROBE=_PROBE,
-    RESTARTING_PROBE=_RESTARTING_PROBE,
-)
-_NO_LIFECYCLE: Final = table(
-    """
+    """)
+_NO_LIFECYCLE: Final = table("""
     lifecycle, livenessProbe, readinessProbe, startupProbe: forbidden
       "may not be set for init containers without restartPolicy=Always"
-    """
-)
+    """)
 
 # Mounts
 
@@ -343,8 +316,7 @@ def _adds_administrator(context: JSON, _: JSON) -> bool:
     return "SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ())
 
 
-_CONTAINER: Final = table(
-    """
+_CONTAINER: Final = table("""
     name: required
     name: container_name
     image: required
@@ -368,14 +340,7 @@ _CONTAINER: Final = table(
         self: invalid if adds_administrator
           "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add`"
           "CAP_SYS_ADMIN"
-    """,
-    _container_name,
-    _valid_name,
-    _mounts,
-    validate_resources,
-    _adds_administrator,
-    ENVIRONMENT=_ENVIRONMENT,
-)
+    """)
 
 
 def _containers(spec: JSON, path: str, errors: list[Cause], workload: JSON) -> None:

@@ -8,7 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 
-from .containers import CONTAINERS
 from .rules import Rule, nested
 from .text import table
 from .values import NO_VALUES, TOO_MANY_VALUES
@@ -43,26 +42,18 @@ _HOST_PATH_TYPES: Final = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File"),
     *("FileOrCreate", "Socket"),
 )
-_FILE: Final = table(
-    """
+_FILE: Final = table("""
     path: required
     path: descending-path
     mode: mode
-    """,
-    _mode,
-)
-_KEYS: Final = table(
-    """
+    """)
+_KEYS: Final = table("""
     defaultMode: mode
     items[]:
       key: required
       include FILE
-    """,
-    _mode,
-    FILE=_FILE,
-)
-VOLUME: Final = table(
-    """
+    """)
+VOLUME: Final = table("""
     union besides name:
       "must specify a volume type" "may not specify more than 1 volume type"
       configMap:
@@ -91,14 +82,7 @@ VOLUME: Final = table(
     name: required
     name: label
     name: unique
-    """,
-    _mode,
-    _no_steps_back,
-    _absolute,
-    _host_path_type,
-    FILE=_FILE,
-    KEYS=_KEYS,
-)
+    """)
 
 
 # Affinity, topology spread constraints, taints and tolerations
@@ -125,40 +109,28 @@ def _operator(requirement: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.required(where, _ONE_VALUE)
 
 
-_TERM: Final = table(
-    """
+_TERM: Final = table("""
     matchExpressions[]:
       hook operator
       key: qualified default empty
-    """,
-    _operator,
-)
-_TOPOLOGY_KEY: Final = table(
-    """
+    """)
+_TOPOLOGY_KEY: Final = table("""
     topologyKey: required "can not be empty"
     topologyKey: qualified
-    """
-)
-_POD_TERM: Final = table(
-    """
+    """)
+_POD_TERM: Final = table("""
     labelSelector, namespaceSelector: selector
     include TOPOLOGY_KEY
-    """,
-    TOPOLOGY_KEY=_TOPOLOGY_KEY,
-)
-_PODS: Final = table(
-    """
+    """)
+_PODS: Final = table("""
     requiredDuringSchedulingIgnoredDuringExecution[]:
       include POD_TERM
     preferredDuringSchedulingIgnoredDuringExecution[]:
       weight: range 1 100 default 0 "must be in the range 1-100"
       podAffinityTerm always:
         include POD_TERM
-    """,
-    POD_TERM=_POD_TERM,
-)
-AFFINITY: Final = table(
-    """
+    """)
+AFFINITY: Final = table("""
     nodeAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms: required "must have at least one node selector term"
@@ -172,19 +144,13 @@ AFFINITY: Final = table(
       include PODS
     podAntiAffinity:
       include PODS
-    """,
-    TERM=_TERM,
-    PODS=_PODS,
-)
-SPREAD_CONSTRAINT: Final = table(
-    """
+    """)
+SPREAD_CONSTRAINT: Final = table("""
     maxSkew: at-least 1 default 0 "must be greater than zero"
     include TOPOLOGY_KEY
     whenUnsatisfiable: enum DoNotSchedule ScheduleAnyway default empty
     labelSelector: selector
-    """,
-    TOPOLOGY_KEY=_TOPOLOGY_KEY,
-)
+    """)
 
 
 def _value(toleration: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -204,8 +170,7 @@ def _needs_exists(toleration: JSON, _: JSON) -> bool:
     return not toleration.get("key") and toleration.get("operator") != "Exists"
 
 
-TOLERATION: Final = table(
-    r"""
+TOLERATION: Final = table(r"""
     key: qualified
     operator: invalid default empty if needs_exists
       "operator must be Exists when `key` is empty, which means \"match all values and"
@@ -214,10 +179,7 @@ TOLERATION: Final = table(
       "effect must be 'NoExecute' when `tolerationSeconds` is set"
     hook value
     effect: enum NoSchedule PreferNoSchedule NoExecute
-    """,
-    _needs_exists,
-    _value,
-)
+    """)
 
 
 def _as_go_prints(taint: JSON) -> JSON:
@@ -230,17 +192,14 @@ def _as_go_prints(taint: JSON) -> JSON:
     }
 
 
-TAINT: Final = table(
-    """
+TAINT: Final = table("""
     key: qualified default empty
     value: label-value
     effect: required
     effect: enum NoSchedule PreferNoSchedule NoExecute filled
     key, effect: unique show as_go_prints
       "taints must be unique by key and effect pair"
-    """,
-    _as_go_prints,
-)
+    """)
 
 
 # Pods and pod templates
@@ -273,8 +232,7 @@ def _sysctl(name: str, path: str) -> Iterator[Cause]:
         yield statuses.invalid(path, shown(name), why)
 
 
-POD_SPEC: Final = table(
-    """
+POD_SPEC: Final = table("""
     volumes[]:
       include VOLUME
     include CONTAINERS
@@ -302,23 +260,13 @@ POD_SPEC: Final = table(
     hostAliases[]:
       ip: address default empty
       hostnames[]: subdomain
-    """,
-    _name_servers,
-    _sysctl,
-    VOLUME=VOLUME,
-    CONTAINERS=CONTAINERS,
-    AFFINITY=AFFINITY,
-    SPREAD_CONSTRAINT=SPREAD_CONSTRAINT,
-    TOLERATION=TOLERATION,
-)
+    """)
 """The outer object of a pod's spec is the pod, or the spec that has the template."""
 
-_METADATA: Final = table(
-    """
+_METADATA: Final = table("""
     labels: labels
     annotations: annotations
-    """
-)
+    """)
 
 
 def _template(spec: JSON, path: str, errors: list[Cause], _: JSON) -> None:
@@ -336,12 +284,10 @@ def always_restarts(owner: str) -> Rule:
 
     `owner` is the kind of the object in upstream's message.
     """
-    return table(
-        f"""
+    return table(f"""
         template:
           spec:
             restartPolicy: enum Always
             activeDeadlineSeconds: forbidden
               "activeDeadlineSeconds in {owner} is not Supported"
-        """
-    )
+        """)

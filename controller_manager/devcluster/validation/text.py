@@ -51,7 +51,9 @@ function; ``outer`` before them means the outer object; ``and`` joins them.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
 from operator import itemgetter
 from typing import Any, Final
 
@@ -87,36 +89,54 @@ CHECKS: Final[dict[str, rules.Check]] = {
 }
 _TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
 _WORDS: Final = {"null": None, "empty": "", "true": True, "false": False}
+_SHARED: Final = (".containers", ".pods")
 _FLAGS: Final = ("at", "by", "default", "show")
+
+
+Names = Mapping[str, Any]
 
 
 class RuleError(Exception):
     """A table is wrong; the text names the line and the mistake."""
 
 
-def table(text: str, *given: Callable[..., Any], **tables: Rule) -> Rule:
+def table(text: str, names: Names | None = None) -> Rule:
     """Return the table of a text, which is compiled when it is used first.
 
-    The text calls the functions `given` by their names, without ``_`` or
-    ``validate_`` at the start, and includes `tables` by theirs.
+    The functions and tables that the text names are those of the calling module, or of
+    `names`.
     """
-    return _Text(text, {_name(each): each for each in given}, tables)
+    return _Text(text, calling_module() if names is None else names)
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return function.__name__.removeprefix("_").removeprefix("validate_")
+def calling_module() -> Names:
+    """Return the variables of the module that calls the caller of this function."""
+    return sys._getframe(2).f_globals  # noqa: SLF001 - as collections.namedtuple does
+
+
+def named(names: Names, word: str) -> Any:
+    """Return what a word of a text stands for, in the variables of a module.
+
+    Their names may begin with ``_``, and a word with the name of an
+    imported module. All modules know the tables of this package. Raises LookupError.
+    """
+    module, _, name = word.rpartition(".")
+    within = vars(names[module]) if module else names
+    shared = [vars(import_module(each, __package__)) for each in _SHARED]
+    for known, start in ((within, "_"), (within, ""), *((each, "") for each in shared)):
+        if (found := known.get(start + name)) is not None:
+            return found
+    raise LookupError(f"the module has no {word}")
 
 
 class _Text(Rule):
     """A table whose text is compiled when it is used first."""
 
-    __slots__ = ("_given", "_tables", "_text")
+    __slots__ = ("_names", "_text")
 
-    def __init__(
-        self, text: str, given: dict[str, Callable[..., Any]], tables: dict[str, Rule]
-    ) -> None:
+    def __init__(self, text: str, names: Names) -> None:
         super().__init__(self._first)
-        self._text, self._given, self._tables = text, given, tables
+        self._text, self._names = text, names
 
     def _first(self, obj: JSON, path: str, errors: Errors, outer: JSON) -> None:
         self._compile()
@@ -124,7 +144,7 @@ class _Text(Rule):
 
     def _compile(self) -> None:
         if not self.beside:
-            self.beside = _Compiler(self._text, self._given, self._tables).compiled()
+            self.beside = _Compiler(self._text, self._names).compiled()
             self.run = rules.joined(self.beside)
 
     def parts(self) -> Iterator[Rule]:
@@ -135,11 +155,8 @@ class _Text(Rule):
 
 
 class _Compiler:
-    def __init__(
-        self, text: str, given: dict[str, Callable[..., Any]], tables: dict[str, Rule]
-    ) -> None:
-        self._given, self._tables = given, tables
-        self._unused = {*given, *tables}
+    def __init__(self, text: str, names: Names) -> None:
+        self._names = names
         self._lines: list[tuple[int, str]] = []
         for line in text.splitlines():
             found = line.strip()
@@ -153,9 +170,8 @@ class _Compiler:
     def compiled(self) -> list[Rule]:
         """Compile the whole text; raises RuleError."""
         found = self._block(self._lines[-1][0])
-        if self._lines or self._unused:
-            left = self._lines[-1][1] if self._lines else ", ".join(self._unused)
-            raise RuleError(f"a table does not use or indents wrongly: {left}")
+        if self._lines:
+            raise RuleError(f"a table indents wrongly: {self._lines[-1][1]}")
         return found
 
     def _block(self, indent: int) -> list[Rule]:
@@ -182,7 +198,7 @@ class _Compiler:
             return self._about([each.strip() for each in head.split(",")], rest)
         if not colon:
             use = rules.hook if word == "hook" else _included
-            return [use(self._named(name)) for name in more]
+            return [use(named(self._names, name)) for name in more]
         if word == "when":
             return [self._when(more, indent)]
         flags = dict.fromkeys(more, True)
@@ -210,13 +226,6 @@ class _Compiler:
         members = {rule.fields[0]: rule.below for rule in found}
         return rules.union(members, besides[1:], missing, many)
 
-    def _named(self, name: str) -> Any:
-        found = self._given.get(name) or self._tables.get(name)
-        if found is None:
-            raise LookupError(f"the table is given no {name}")
-        self._unused.discard(name)
-        return found
-
     def _condition(self, words: list[str]) -> Condition:
         if "and" in words:
             place = words.index("and")
@@ -239,7 +248,7 @@ class _Compiler:
             values = tuple(_value(word) for word in words[2:])
             return lambda obj, _: (obj.get(name) in values) is wanted
         (word,) = words
-        condition: Condition = self._named(word)
+        condition: Condition = named(self._names, word)
         return condition
 
     def _about(self, fields: list[str], rest: str) -> list[Rule]:
@@ -274,12 +283,12 @@ class _Compiler:
         condition: Condition | None,
     ) -> Rule:
         at = flags.get("at", fields[0] if len(fields) == 1 else "self")
-        show = self._named(flags["show"]) if "show" in flags else None
+        show = named(self._names, flags["show"]) if "show" in flags else None
         if show is None and len(fields) > 1 and at in fields:
             show = itemgetter(at)
         key = _key(fields, empty_too="pointer" in flags)
         if "by" in flags:
-            key = self._named(flags["by"])
+            key = named(self._names, flags["by"])
         if condition:
             key = _key_if(condition, key)
         return rules.unique(fields, "" if at == "self" else at, key, show, detail)
@@ -310,7 +319,7 @@ class _Compiler:
         return rules.items(name, check, unique=unique)
 
     def _check(self, word: str) -> rules.Check:
-        return CHECKS.get(word) or self._named(word)
+        return CHECKS.get(word) or named(self._names, word)
 
 
 def _included(rule: Rule) -> Rule:

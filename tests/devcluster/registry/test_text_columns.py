@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import TextColumns
 
 NOW = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
 OBJ: JSON = {
@@ -25,6 +25,18 @@ def _condition(obj: JSON) -> str:
     return f"of {obj['metadata']['name']}"
 
 
+def _many(_: JSON) -> list[str]:
+    return list("abcde")
+
+
+def _none(_: JSON) -> None:
+    return None
+
+
+def _empty(_: JSON) -> str:
+    return ""
+
+
 @pytest.mark.parametrize(
     ("cell", "value"),
     [
@@ -35,6 +47,9 @@ def _condition(obj: JSON) -> str:
         ("count .spec.items", 2),
         ("join .spec.items[].name", "x,y"),
         ("sum .spec.items[].size", 5),
+        ("few many", "a,b,c + 2 more..."),
+        ("few none or <none>", "<none>"),
+        ("filled empty or <none>", "<none>"),
         ("duration .spec.seconds or <none>", "60m"),
         ("since .metadata.creationTimestamp", "30s"),
         ("selector .spec.selector", "b=2"),
@@ -44,11 +59,13 @@ def _condition(obj: JSON) -> str:
     ],
 )
 def test_a_cell_shows_a_value(cell: str, value: Any) -> None:
-    assert columns(f"X: {cell}", _condition).cells(OBJ, NOW) == [value]
+    assert TextColumns(f"X: {cell}", globals()).cells(OBJ, NOW) == [value]
 
 
 def test_titles_may_have_a_type_and_a_priority() -> None:
-    shown = columns("Name; Last Seen integer wide: .spec.absent; Created At\nAge")
+    shown = TextColumns(
+        "Name; Last Seen integer wide: .spec.absent; Created At\nAge", {}
+    )
     assert [tuple(each)[:3] for each in shown.columns] == [
         ("Name", "string", 0),
         ("Last Seen", "integer", 1),
@@ -61,5 +78,5 @@ def test_titles_may_have_a_type_and_a_priority() -> None:
 @pytest.mark.parametrize("line", ["X", "X: most .spec.items", "X: conditions"])
 def test_a_wrong_text_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="is no path, no word and no function") as told:
-        columns(line, _condition).cells(OBJ, NOW)
+        TextColumns(line, globals()).cells(OBJ, NOW)
     assert repr(line) in str(told.value)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds
-from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import __main__, models
 
 RECORDED = Path(__file__).parents[2] / "data" / "discovery.json"

@@ -9,9 +9,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.types import Type
-from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns, selector_text
+from controller_manager.devcluster.registry.kinds import kind_of, selector_text
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -24,7 +22,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.validation import rules
 from controller_manager.devcluster.validation.text import table
 
-from .webhooks import MATCH_CONDITIONS, RULE, declared, problem_of, type_of
+from . import webhooks
 
 # The resources that a policy matches
 
@@ -38,28 +36,20 @@ def _only_stored(match: JSON, path: str, _: JSON) -> Iterator[Cause]:
             yield from _storing(operation, f"{path}resourceRules.operations")
 
 
-_SELECTED: Final = table(
-    """
+_SELECTED: Final = table("""
     matchPolicy: enum Equivalent Exact default null
     namespaceSelector, objectSelector: selector
-    """
-)
-_NAMED: Final = table(
-    """
+    """)
+_NAMED: Final = table("""
     resourceNames[]: path-segment unique
-    include RULE
-    """,
-    RULE=RULE,
-)
-_RESOURCES: Final = table(
-    """
+    include webhooks.RULE
+    """)
+_RESOURCES: Final = table("""
     resourceRules[]:
       include NAMED
     excludeResourceRules[]:
       include NAMED
-    """,
-    NAMED=_NAMED,
-)
+    """)
 _MATCH_DEFAULTS: Final = {
     "matchPolicy": "Equivalent",
     "namespaceSelector": {},
@@ -86,7 +76,7 @@ def _mutations(spec: JSON, _: str, __: JSON) -> list[Cause]:
     """Check variables and mutations (validateMutatingAdmissionPolicySpec)."""
     params = "paramKind" in spec
     causes, known = _validate_variables(spec, params=params)
-    names = declared(params=params, variables=known or None, patches=True)
+    names = webhooks.declared(params=params, variables=known or None, patches=True)
     mutations = spec.get("mutations", [])
     if not mutations:
         detail = "mutations must contain at least one item"
@@ -128,7 +118,7 @@ def _validations(obj: JSON, _: str, __: JSON) -> list[Cause]:
     params, validations = "paramKind" in spec, spec.get("validations", [])
     annotations = spec.get("auditAnnotations", [])
     causes, known = _validate_variables(spec, params=params)
-    names = declared(params=params, variables=known or None)
+    names = webhooks.declared(params=params, variables=known or None)
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
         causes += [
@@ -157,9 +147,11 @@ def _validate_variables(
     """Check the variables; return their errors and their types."""
     causes, known = list[Cause](), dict[str, Type]()
     for number, variable in enumerate(spec.get("variables", [])):
-        names = declared(params=params, variables=known)
+        names = webhooks.declared(params=params, variables=known)
         causes += _validate_variable(variable, f"spec.variables[{number}]", names)
-        known[variable.get("name", "")] = type_of(variable.get("expression", ""), names)
+        known[variable.get("name", "")] = webhooks.type_of(
+            variable.get("expression", ""), names
+        )
     return causes, known
 
 
@@ -182,7 +174,7 @@ def _validate_variable(
 def _compiled(
     obj: JSON, name: str, field: str, names: Mapping[str, Type], *wanted: str
 ) -> list[Cause]:
-    problem = problem_of(obj[name], names, *wanted)
+    problem = webhooks.problem_of(obj[name], names, *wanted)
     return [invalid(f"{field}.{name}", shown(obj[name]), problem)] if problem else []
 
 
@@ -230,8 +222,7 @@ def _validate_annotation(
 
 # Policies
 
-_POLICY: Final = table(
-    """
+_POLICY: Final = table("""
     failurePolicy: enum Fail Ignore
     paramKind:
       apiVersion, kind: required
@@ -240,10 +231,7 @@ _POLICY: Final = table(
       include SELECTED
       resourceRules: required
       include RESOURCES
-    """,
-    SELECTED=_SELECTED,
-    RESOURCES=_RESOURCES,
-)
+    """)
 _POLICY_DEFAULTS: Final = {
     "spec": {"failurePolicy": "Fail", "matchConstraints": _MATCH_DEFAULTS}
 }
@@ -251,60 +239,41 @@ _POLICY_DEFAULTS: Final = {
 VALIDATING_POLICIES: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "validatingadmissionpolicies",
-    Strategy(
-        counts_generations=True,
-        defaults=_POLICY_DEFAULTS,
-        rules=table(
-            """
-            spec:
-              include POLICY MATCH_CONDITIONS
-            hook validations
-            """,
-            _validations,
-            POLICY=_POLICY,
-            MATCH_CONDITIONS=MATCH_CONDITIONS,
-        ),
-        printer=columns(
-            """
-            Name
-            Validations integer: count .spec.validations
-            ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
-            Age
-            """
-        ),
-    ),
+    counts_generations=True,
+    defaults=_POLICY_DEFAULTS,
+    rules="""
+        spec:
+          include POLICY webhooks.MATCH_CONDITIONS
+        hook validations
+        """,
+    printer="""
+        Name
+        Validations integer: count .spec.validations
+        ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
+        Age
+        """,
 )
 MUTATING_POLICIES: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicies",
-    Strategy(
-        counts_generations=True,
-        defaults=_POLICY_DEFAULTS,
-        rules=table(
-            """
-            spec:
-              include POLICY
-              matchConstraints:
-                hook only_stored
-              include MATCH_CONDITIONS
-              hook mutations
-              reinvocationPolicy: required
-              reinvocationPolicy: enum Never IfNeeded filled
-            """,
-            _only_stored,
-            _mutations,
-            POLICY=_POLICY,
-            MATCH_CONDITIONS=MATCH_CONDITIONS,
-        ),
-        printer=columns(
-            """
-            Name
-            Mutations integer: count .spec.mutations
-            ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
-            Age
-            """
-        ),
-    ),
+    counts_generations=True,
+    defaults=_POLICY_DEFAULTS,
+    rules="""
+        spec:
+          include POLICY
+          matchConstraints:
+            hook only_stored
+          include webhooks.MATCH_CONDITIONS
+          hook mutations
+          reinvocationPolicy: required
+          reinvocationPolicy: enum Never IfNeeded filled
+        """,
+    printer="""
+        Name
+        Mutations integer: count .spec.mutations
+        ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
+        Age
+        """,
 )
 
 # Bindings
@@ -330,8 +299,7 @@ def _useful_actions(actions: list[str], field: str) -> Iterator[Cause]:
         yield invalid(field, shown(actions), why)
 
 
-_BINDING: Final = table(
-    """
+_BINDING: Final = table("""
     policyName: required
     policyName: subdomain
     paramRef:
@@ -345,48 +313,29 @@ _BINDING: Final = table(
       parameterNotFoundAction: enum Deny Allow
     matchResources:
       include SELECTED RESOURCES
-    """,
-    SELECTED=_SELECTED,
-    RESOURCES=_RESOURCES,
-)
-_BINDINGS: Final = Strategy(
-    counts_generations=True,
-    defaults={"spec": {"matchResources": _MATCH_DEFAULTS}},
-    printer=columns(
-        "Name; PolicyName: .spec.policyName; ParamRef: reference; Age", _reference
-    ),
-)
-
+    """)
 VALIDATING_BINDINGS: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "validatingadmissionpolicybindings",
-    _BINDINGS.with_facts(
-        rules=table(
-            """
-            spec:
-              include BINDING
-              validationActions: required "at least one validation action is required"
-              validationActions[]: enum Audit Deny Warn unique
-              validationActions: useful_actions
-            """,
-            _useful_actions,
-            BINDING=_BINDING,
-        )
-    ),
+    counts_generations=True,
+    defaults={"spec": {"matchResources": _MATCH_DEFAULTS}},
+    printer="Name; PolicyName: .spec.policyName; ParamRef: reference; Age",
+    rules="""
+        spec:
+          include BINDING
+          validationActions: required "at least one validation action is required"
+          validationActions[]: enum Audit Deny Warn unique
+          validationActions: useful_actions
+        """,
 )
 MUTATING_BINDINGS: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicybindings",
-    _BINDINGS.with_facts(
-        rules=table(
-            """
-            spec:
-              include BINDING
-              matchResources:
-                hook only_stored
-            """,
-            _only_stored,
-            BINDING=_BINDING,
-        )
-    ),
+    VALIDATING_BINDINGS.strategy,
+    rules="""
+        spec:
+          include BINDING
+          matchResources:
+            hook only_stored
+        """,
 )

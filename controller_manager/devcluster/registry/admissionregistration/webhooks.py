@@ -22,12 +22,10 @@ from controller_manager.cel.types import (
     Type,
     object_of,
 )
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
     program_of,
 )
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -249,8 +247,7 @@ def _resources(resources: list[str], field: str) -> list[Cause]:
     return causes
 
 
-RULE: Final = table(
-    """
+RULE: Final = table("""
     operations: required
     operations: alone
     operations[]: enum * CONNECT CREATE DELETE UPDATE
@@ -262,11 +259,7 @@ RULE: Final = table(
     resources: required
     resources: resources
     scope: enum * Cluster Namespaced default null
-    """,
-    _alone,
-    _not_empty,
-    _resources,
-)
+    """)
 
 
 def _condition(condition: JSON, path: str, outer: JSON) -> Iterator[Cause]:
@@ -279,17 +272,14 @@ def _condition(condition: JSON, path: str, outer: JSON) -> Iterator[Cause]:
         yield invalid(f"{path}expression", shown(expression), problem)
 
 
-MATCH_CONDITIONS: Final = table(
-    """
+MATCH_CONDITIONS: Final = table("""
     matchConditions: most 64
     matchConditions[]:
       hook condition
       name: required
       name: qualified
       name: unique
-    """,
-    _condition,
-)
+    """)
 
 # Webhooks
 
@@ -307,7 +297,7 @@ def _full_name(name: str, field: str) -> Iterator[Cause]:
         yield invalid(field, shown(name), detail)
 
 
-def validate_review_versions(versions: list[str], field: str) -> Iterator[Cause]:
+def review_versions(versions: list[str], field: str) -> Iterator[Cause]:
     """Check the versions of reviews that a webhook understands."""
     for number, version in enumerate(versions):
         where = f"{field}[{number}]"
@@ -366,8 +356,7 @@ def _path(path: str, field: str) -> list[Cause]:
     return causes
 
 
-CLIENT: Final = table(
-    """
+CLIENT: Final = table("""
     when has_one_target:
       url: url pointer
       service:
@@ -378,13 +367,8 @@ CLIENT: Final = table(
         path: path
     else:
       self: required "exactly one of url or service is required"
-    """,
-    _has_one_target,
-    _url,
-    _path,
-)
-_MATCHES: Final = table(
-    """
+    """)
+_MATCHES: Final = table("""
     name: required
     name: full_name
     rules[]:
@@ -395,23 +379,15 @@ _MATCHES: Final = table(
     sideEffects: enum None NoneOnDryRun
     timeoutSeconds: range 1 30 "the timeout value must be between 1 and 30 seconds"
     namespaceSelector, objectSelector: selector
-    """,
-    _full_name,
-    RULE=RULE,
-)
-_CALLS: Final = table(
-    """
+    """)
+_CALLS: Final = table("""
     clientConfig always:
       include CLIENT
     include MATCH_CONDITIONS
     admissionReviewVersions: required "must specify one of v1, v1beta1"
     admissionReviewVersions: review_versions
     name: unique
-    """,
-    validate_review_versions,
-    CLIENT=CLIENT,
-    MATCH_CONDITIONS=MATCH_CONDITIONS,
-)
+    """)
 
 _DEFAULTS: Final = {
     "failurePolicy": "Fail",
@@ -422,41 +398,29 @@ _DEFAULTS: Final = {
     "rules[]": {"scope": "*"},
     "clientConfig": {"service": {"port": 443}},
 }
-_COLUMNS: Final = columns("Name; Webhooks integer: count .webhooks; Age")
+_COLUMNS: Final = "Name; Webhooks integer: count .webhooks; Age"
 
 VALIDATING_WEBHOOKS: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "validatingwebhookconfigurations",
-    Strategy(
-        counts_generations=True,
-        defaults={"webhooks[]": _DEFAULTS},
-        rules=table(
-            """
-            webhooks[]:
-              include MATCHES CALLS
-            """,
-            MATCHES=_MATCHES,
-            CALLS=_CALLS,
-        ),
-        printer=_COLUMNS,
-    ),
+    counts_generations=True,
+    defaults={"webhooks[]": _DEFAULTS},
+    rules="""
+        webhooks[]:
+          include MATCHES CALLS
+        """,
+    printer=_COLUMNS,
 )
 MUTATING_WEBHOOKS: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "mutatingwebhookconfigurations",
-    Strategy(
-        counts_generations=True,
-        defaults={"webhooks[]": {**_DEFAULTS, "reinvocationPolicy": "Never"}},
-        rules=table(
-            """
-            webhooks[]:
-              include MATCHES
-              reinvocationPolicy: enum IfNeeded Never default null
-              include CALLS
-            """,
-            MATCHES=_MATCHES,
-            CALLS=_CALLS,
-        ),
-        printer=_COLUMNS,
-    ),
+    counts_generations=True,
+    defaults={"webhooks[]": {**_DEFAULTS, "reinvocationPolicy": "Never"}},
+    rules="""
+        webhooks[]:
+          include MATCHES
+          reinvocationPolicy: enum IfNeeded Never default null
+          include CALLS
+        """,
+    printer=_COLUMNS,
 )

@@ -53,7 +53,7 @@ def approval_condition(definition: JSON) -> tuple[str, str, str] | None:
     return "True", "ApprovedAnnotation", f"approved in {value}"
 
 
-def validate_approval(definition: JSON, _: str, old: JSON) -> list[Cause]:
+def _approval(definition: JSON, _: str, old: JSON) -> list[Cause]:
     """Check that a definition in a protected group says whether it is approved.
 
     An update may keep the annotation of the `old` definition, which is else empty.
@@ -96,13 +96,14 @@ def _is_approved(value: str) -> bool:
 # Validation of the field ``conversion`` in the spec of a definition.
 
 _CLIENT: Final = "spec.conversion.webhookClientConfig"
-_INTERNAL: Final = table(
-    """
+_CLIENT_RULES: Final = webhooks.CLIENT
+_review_versions: Final = webhooks.review_versions
+_INTERNAL: Final = table("""
     strategy: enum None Webhook default empty
     when strategy is Webhook:
       webhookClientConfig: required pointer "required when strategy is set to Webhook"
       webhookClientConfig:
-        include CLIENT
+        include CLIENT_RULES
       conversionReviewVersions: required
       conversionReviewVersions: review_versions
     else:
@@ -110,10 +111,7 @@ _INTERNAL: Final = table(
         "should not be set when strategy is not set to Webhook"
       conversionReviewVersions: forbidden filled
         "should not be set when strategy is not set to Webhook"
-    """,
-    webhooks.validate_review_versions,
-    CLIENT=webhooks.CLIENT,
-)
+    """)
 
 
 def validate_conversion(conversion: JSON) -> list[Cause]:
@@ -132,7 +130,7 @@ def has_valid_bundle(definition: JSON) -> bool:
     return authority_of(_client(definition)) is not None
 
 
-def validate_bundle(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
+def _bundle(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
     """Yield the error in a changed ``caBundle`` of a definition that is served.
 
     One that is not served yet may have a wrong one: it waits for a right one.
@@ -263,8 +261,7 @@ def _selectable(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
 
 
 _FIELDS: Final = {
-    "subresources": table(
-        """
+    "subresources": table("""
         subresources:
           scale:
             specReplicasPath: required
@@ -272,13 +269,8 @@ _FIELDS: Final = {
             statusReplicasPath: required
             statusReplicasPath: status_path
             labelSelectorPath: any_path
-        """,
-        _spec_path,
-        _status_path,
-        _any_path,
-    ),
-    "additionalPrinterColumns": table(
-        """
+        """),
+    "additionalPrinterColumns": table("""
         additionalPrinterColumns[]:
           name: required
           type: required "must be one of boolean,date,integer,number,string"
@@ -286,12 +278,8 @@ _FIELDS: Final = {
           format: column_format
           jsonPath: required at JSONPath
           hook column_path
-        """,
-        _column_type,
-        _column_format,
-        _column_path,
-    ),
-    "selectableFields": table("hook selectable", _selectable),
+        """),
+    "selectableFields": table("hook selectable"),
 }
 """The rules for fields that stand at the top of upstream's form if versions agree."""
 
@@ -375,7 +363,7 @@ def _agreed(versions: list[JSON]) -> list[str]:
     ]
 
 
-def validate_own_fields(version: JSON, path: str, spec: JSON) -> Iterator[Cause]:
+def _own_fields(version: JSON, path: str, spec: JSON) -> Iterator[Cause]:
     """Check the fields of a version in which it differs from others."""
     agreed = _agreed(spec["versions"])
     if "schema" not in agreed:
@@ -386,7 +374,7 @@ def validate_own_fields(version: JSON, path: str, spec: JSON) -> Iterator[Cause]
             yield from rules.errors(version, path=path)
 
 
-def validate_agreed_fields(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _agreed_fields(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     """Check the fields that all versions have in common."""
     versions = spec.get("versions") or []
     agreed = _agreed(versions)
@@ -405,7 +393,7 @@ def _has_status(version: JSON) -> bool:
     return "status" in (version.get("subresources") or {})
 
 
-def validate_warning(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _warning(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
     """Check the warning about a deprecated version."""
     warning, is_deprecated = (
         version.get("deprecationWarning"),
@@ -466,19 +454,14 @@ def _is_one_kind(names: JSON, _: JSON) -> bool:
     return bool(names.get("kind")) and names["kind"] == names.get("listKind")
 
 
-_NAMES: Final = table(
-    """
+_NAMES: Final = table("""
     plural, singular, kind, listKind: required
     plural, singular: name
     kind, listKind: mixed_name
     shortNames[]: name
     categories[]: name
     listKind: invalid if is_one_kind "kind and listKind may not be the same"
-    """,
-    _name,
-    _mixed_name,
-    _is_one_kind,
-)
+    """)
 
 
 def _one_stored(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -499,8 +482,7 @@ def _conversion(spec: JSON, _: str, __: JSON) -> list[Cause]:
     return validate_conversion(spec.get("conversion") or {})
 
 
-DEFINITION: Final = table(
-    """
+DEFINITION: Final = table("""
     group: required
     group: group_name
     scope: required
@@ -518,16 +500,7 @@ DEFINITION: Final = table(
     preserveUnknownFields: invalid if preserveUnknownFields is true
       "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in"
       "spec.versions[*].schema instead"
-    """,
-    _group_name,
-    _version_name,
-    validate_warning,
-    validate_own_fields,
-    _one_stored,
-    validate_agreed_fields,
-    _conversion,
-    NAMES=_NAMES,
-)
+    """)
 """The rules for the spec of a definition."""
 
 
@@ -566,18 +539,13 @@ def _was_established(_: JSON, old: JSON) -> bool:
     return is_established(old)
 
 
-RULES: Final = table(
-    """
+RULES: Final = table("""
     spec:
       include DEFINITION
     hook stored_versions
-    """,
-    _stored_versions,
-    DEFINITION=DEFINITION,
-)
-NEW_RULES: Final = table("hook approval own_name", validate_approval, _own_name)
-UPDATE_RULES: Final = table(
-    """
+    """)
+NEW_RULES: Final = table("hook approval own_name")
+UPDATE_RULES: Final = table("""
     when was_established:
       spec change:
         scope: immutable
@@ -590,8 +558,4 @@ UPDATE_RULES: Final = table(
     hook approval
     when was_established:
       hook bundle
-    """,
-    _was_established,
-    validate_approval,
-    validate_bundle,
-)
+    """)

@@ -27,7 +27,7 @@ from controller_manager.devcluster.apiserver.objects import (
 )
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.apiregistration import sync_custom_services
-from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.storage import Storage
 
 from . import definition_validation
@@ -441,12 +441,11 @@ def _storage_versions(definition: JSON) -> list[str]:
 KIND: Final = kind_of(
     "apiextensions.k8s.io/v1",
     "customresourcedefinitions",
-    CustomResourceDefinitionStrategy(
-        counts_generations=True,
-        rules=definition_validation.RULES,
-        new_rules=definition_validation.NEW_RULES,
-        update_rules=definition_validation.UPDATE_RULES,
-    ),
+    CustomResourceDefinitionStrategy(),
+    counts_generations=True,
+    rules=definition_validation.RULES,
+    new_rules=definition_validation.NEW_RULES,
+    update_rules=definition_validation.UPDATE_RULES,
 )
 
 

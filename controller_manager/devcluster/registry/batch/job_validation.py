@@ -8,7 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
-from controller_manager.devcluster.validation.pods import POD_TEMPLATE
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import NOT_NEGATIVE
 
@@ -178,8 +177,7 @@ def _restart_policy(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.invalid(where, shown(policy), why)
 
 
-JOB_SPEC: Final = table(
-    """
+JOB_SPEC: Final = table("""
     parallelism, completions, activeDeadlineSeconds, backoffLimit: not-negative
     ttlSecondsAfterFinished, backoffLimitPerIndex, maxFailedIndexes: not-negative
     backoffLimitPerIndex: required pointer if has maxFailedIndexes
@@ -238,15 +236,7 @@ JOB_SPEC: Final = table(
       podReplacementPolicy: enum Failed TerminatingOrFailed
     include POD_TEMPLATE
     hook restart_policy
-    """,
-    _fails_too_often,
-    _has_many,
-    _names_no_container,
-    _exit_values,
-    _success_rule,
-    _restart_policy,
-    POD_TEMPLATE=POD_TEMPLATE,
-)
+    """)
 """The spec of a job, without its selector."""
 
 
@@ -298,8 +288,7 @@ def _without_mutable_fields(template: JSON) -> JSON:
     return {**template, "metadata": metadata, "spec": spec}
 
 
-JOB_UPDATE: Final = table(
-    """
+JOB_UPDATE: Final = table("""
     spec change:
       when completionMode is Indexed:
         hook completions
@@ -312,10 +301,7 @@ JOB_UPDATE: Final = table(
     spec change:
       completionMode, podFailurePolicy, backoffLimitPerIndex: immutable
       managedBy, successPolicy: immutable
-    """,
-    _completions,
-    _template_changes,
-)
+    """)
 
 
 # Validation of the status of a job (batch/validation, registry/batch/job).
@@ -539,14 +525,10 @@ def _change(job: JSON, _: str, old: JSON) -> Iterator[Cause]:
         yield from check(write)
 
 
-JOB_STATUS_UPDATE: Final = table(
-    """
+JOB_STATUS_UPDATE: Final = table("""
     status:
       active, succeeded, failed, ready, terminating: not-negative
       uncountedTerminatedPods:
         hook uncounted
     hook change
-    """,
-    _uncounted,
-    _change,
-)
+    """)

@@ -6,13 +6,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
-from controller_manager.devcluster.registry.core.templates import (
-    GENERIC_WORKLOAD,
-    default_template,
-    template_labels,
-)
+from controller_manager.devcluster.registry.core import templates
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -28,7 +23,7 @@ from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import ZoneError, load_zone
 
-from .job_validation import JOB_SPEC, JOB_STATUS_UPDATE, JOB_UPDATE
+from . import job_validation
 
 _FAILURE_POLICY: Final = {"rules[]": {"onPodConditions[]": {"status": "True"}}}
 """The defaults of a pod failure policy."""
@@ -118,7 +113,7 @@ class _JobStrategy(Strategy):
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", policy)
         spec.setdefault("manualSelector", False)
-        default_template(spec)
+        templates.default_template(spec)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Make the job select its own pods, unless manualSelector is set.
@@ -163,7 +158,10 @@ def _completions(obj: JSON) -> str:
     return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
-_JOB: Final = _JobStrategy(
+JOBS: Final = kind_of(
+    "batch/v1",
+    "jobs",
+    _JobStrategy(),
     counts_generations=True,
     orphans_dependents=True,
     selectable_fields={"status.successful": ("status", "succeeded")},
@@ -176,25 +174,18 @@ _JOB: Final = _JobStrategy(
             "podFailurePolicy": _FAILURE_POLICY,
         }
     },
-    rules=table(
-        """
+    rules="""
         hook generated
         spec:
-          include JOB_SPEC
+          include job_validation.JOB_SPEC
           selector: required
           selector: selector
-          hook template_labels
+          hook templates.template_labels
         hook host_names
         """,
-        _generated,
-        template_labels,
-        _host_names,
-        JOB_SPEC=JOB_SPEC,
-    ),
-    update_rules=JOB_UPDATE,
-    status_update_rules=JOB_STATUS_UPDATE,
-    printer=columns(
-        """
+    update_rules=job_validation.JOB_UPDATE,
+    status_update_rules=job_validation.JOB_STATUS_UPDATE,
+    printer="""
         Name
         Status: status
         Completions: completions
@@ -204,12 +195,7 @@ _JOB: Final = _JobStrategy(
         Images wide: join .spec.template.spec.containers[].image
         Selector wide: selector .spec.selector or <none>
         """,
-        _status,
-        _completions,
-    ),
-)
-JOBS: Final = kind_of(
-    "batch/v1", "jobs", _JOB, gated=((GENERIC_WORKLOAD, _JOB.with_facts(dropped=())),)
+    gated={templates.GENERIC_WORKLOAD: {"dropped": ()}},
 )
 
 # Cron jobs
@@ -288,7 +274,7 @@ class _CronJobStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in template, policy and limits."""
         super().apply_defaults(obj)
-        default_template(
+        templates.default_template(
             obj["spec"].setdefault("jobTemplate", {}).setdefault("spec", {})
         )
 
@@ -297,8 +283,7 @@ def _suspend(obj: JSON) -> str:
     return str(obj["spec"].get("suspend", False))
 
 
-_CRON_JOB: Final = table(
-    """
+_CRON_JOB: Final = table("""
     spec change:
       hook schedule
       startingDeadlineSeconds: not-negative
@@ -307,49 +292,39 @@ _CRON_JOB: Final = table(
       concurrencyPolicy: enum Allow Forbid Replace filled
       jobTemplate:
         spec:
-          include JOB_SPEC
+          include job_validation.JOB_SPEC
           selector: refused "`selector` will be auto-generated"
           manualSelector: manual_selector
       successfulJobsHistoryLimit, failedJobsHistoryLimit: not-negative
-    """,
-    _schedule,
-    _zone,
-    _new_zone,
-    _manual_selector,
-    JOB_SPEC=JOB_SPEC,
-)
+    """)
 """The rules for new cron jobs and for updates, in which some old values may stay."""
 CRON_JOBS: Final = kind_of(
     "batch/v1",
     "cronjobs",
-    _CronJobStrategy(
-        check_name=_name,
-        counts_generations=True,
-        defaults={
-            "spec": {
-                "concurrencyPolicy": "Allow",
-                "suspend": False,
-                "successfulJobsHistoryLimit": 3,
-                "failedJobsHistoryLimit": 1,
-                "jobTemplate": {"spec": {"podFailurePolicy": _FAILURE_POLICY}},
-            }
-        },
-        new_rules=_CRON_JOB,
-        update_rules=_CRON_JOB,
-        printer=columns(
-            """
-            Name
-            Schedule: .spec.schedule
-            Timezone: .spec.timeZone or <none>
-            Suspend boolean: suspend
-            Active integer: count .status.active
-            Last Schedule: since .status.lastScheduleTime or <none>
-            Age
-            Containers wide: join .spec.jobTemplate.spec.template.spec.containers[].name
-            Images wide: join .spec.jobTemplate.spec.template.spec.containers[].image
-            Selector wide: selector .spec.jobTemplate.spec.selector or <none>
-            """,
-            _suspend,
-        ),
-    ),
+    _CronJobStrategy(),
+    check_name=_name,
+    counts_generations=True,
+    defaults={
+        "spec": {
+            "concurrencyPolicy": "Allow",
+            "suspend": False,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+            "jobTemplate": {"spec": {"podFailurePolicy": _FAILURE_POLICY}},
+        }
+    },
+    new_rules=_CRON_JOB,
+    update_rules=_CRON_JOB,
+    printer="""
+        Name
+        Schedule: .spec.schedule
+        Timezone: .spec.timeZone or <none>
+        Suspend boolean: suspend
+        Active integer: count .status.active
+        Last Schedule: since .status.lastScheduleTime or <none>
+        Age
+        Containers wide: join .spec.jobTemplate.spec.template.spec.containers[].name
+        Images wide: join .spec.jobTemplate.spec.template.spec.containers[].image
+        Selector wide: selector .spec.jobTemplate.spec.selector or <none>
+        """,
 )

@@ -13,14 +13,12 @@ import msgspec
 from controller_manager.api.core import secrets
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
-from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.apiserver.strategy import fields_by_path
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.text import table
 
 # The rules for the data of config maps and secrets (core/validation)
 
@@ -67,19 +65,13 @@ def _size(obj: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
 CONFIG_MAPS: Final = kind_of(
     "v1",
     "configmaps",
-    Strategy(
-        rules=table(
-            """
-            hook data
-            binaryData{}: config-key keys
-            hook size
-            """,
-            _data,
-            _size,
-        ),
-        update_rules=table("hook immutable", _immutable),
-        printer=columns("Name; Data: entries; Age", _entries),
-    ),
+    rules="""
+        hook data
+        binaryData{}: config-key keys
+        hook size
+        """,
+    update_rules="hook immutable",
+    printer="Name; Data: entries; Age",
 )
 
 # Secret: confidential data
@@ -147,21 +139,15 @@ def _default_secret(obj: JSON) -> None:
 SECRETS: Final = kind_of(
     "v1",
     "secrets",
-    Strategy(
-        apply_defaults=_default_secret,
-        rules=table(
-            """
-            data{}: config-key keys
-            data: size_of_secret
-            hook of_type
-            """,
-            _size_of_secret,
-            _of_type,
-        ),
-        update_rules=table("type: immutable\nhook immutable", _immutable),
-        selectable_fields=fields_by_path("type"),
-        printer=columns("Name; Type: .type; Data: entries; Age", _entries),
-    ),
+    apply_defaults=_default_secret,
+    rules="""
+        data{}: config-key keys
+        data: size_of_secret
+        hook of_type
+        """,
+    update_rules="type: immutable\nhook immutable",
+    selectable_fields=fields_by_path("type"),
+    printer="Name; Type: .type; Data: entries; Age",
 )
 
 # The users of bootstrap tokens (plugin/pkg/auth/authenticator/token/bootstrap)

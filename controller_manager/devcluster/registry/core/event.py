@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver import strategy
-from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.apiserver.strategy import fields_by_path
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.text import table
 
 
 def _namespace(event: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
@@ -47,25 +46,47 @@ def _texts(event: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
             yield statuses.invalid(f"{path}{name}", '""', why)
 
 
-_EVENT: Final = table(
-    """
-    hook namespace
-    when has eventTime:
-      reportingComponent: reporter default empty
-      hook texts
-    """,
-    _namespace,
-    _reporter,
-    _texts,
-)
+def _last_seen(event: JSON) -> str | None:
+    if series := event.get("series"):
+        found: str | None = series.get("lastObservedTime")
+        return found
+    return event.get("lastTimestamp") or _first_seen(event)
 
 
-class EventStrategy(strategy.Strategy):
-    """Reports are checked by upstream's rules for all events, old and new."""
+def _first_seen(event: JSON) -> str | None:
+    return event.get("firstTimestamp") or event.get("eventTime")
 
-    rules: ClassVar = _EVENT
-    selectable_fields: ClassVar = {
-        **strategy.fields_by_path(
+
+def _object(event: JSON) -> str:
+    involved = event.get("involvedObject", {})
+    kind, name = involved.get("kind", "").lower(), involved.get("name", "")
+    return f"{kind}/{name}" if name else kind
+
+
+def _message(event: JSON) -> str:
+    return str(event.get("message", "")).strip()
+
+
+def _count(event: JSON) -> int:
+    series = event.get("series")
+    return series.get("count", 0) if series else event.get("count") or 1
+
+
+def _source(obj: JSON) -> str:
+    """Return the component that reported an event, and its host."""
+    source = obj.get("source", {})
+    found = (
+        source.get("component") or obj.get("reportingComponent", ""),
+        source.get("host") or obj.get("reportingInstance", ""),
+    )
+    return ", ".join(found) if found[1] else found[0]
+
+
+KIND: Final = kind_of(
+    "v1",
+    "events",
+    selectable_fields={
+        **fields_by_path(
             "involvedObject.kind",
             "involvedObject.namespace",
             "involvedObject.name",
@@ -78,60 +99,27 @@ class EventStrategy(strategy.Strategy):
             "type",
         ),
         "source": ("source", "component"),
-    }
-    fallback_fields: ClassVar = {"source": ("reportingComponent",)}
-    columns: ClassVar = (
-        strategy.Column("Last Seen"),
-        strategy.Column("Type"),
-        strategy.Column("Reason"),
-        strategy.Column("Object"),
-        strategy.Column("Subobject", priority=1),
-        strategy.Column("Source", priority=1),
-        strategy.Column("Message"),
-        strategy.Column("First Seen", priority=1),
-        strategy.Column("Count", "integer", 1),
-        strategy.Column("Name", priority=1),
-    )
-
-    def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
-        """Return the row of the table."""
-        involved, series = obj.get("involvedObject", {}), obj.get("series")
-        kind, name = involved.get("kind", "").lower(), involved.get("name", "")
-        first = obj.get("firstTimestamp") or obj.get("eventTime")
-        last, count = obj.get("lastTimestamp") or first, obj.get("count") or 1
-        if series:
-            last, count = series.get("lastObservedTime"), series.get("count", 0)
-        return [
-            _since(last, now),
-            obj.get("type", ""),
-            obj.get("reason", ""),
-            f"{kind}/{name}" if name else kind,
-            involved.get("fieldPath", ""),
-            _source_text(obj),
-            obj.get("message", "").strip(),
-            _since(first, now),
-            count,
-            obj["metadata"]["name"],
-        ]
-
-
-def _since(time: str | None, now: datetime) -> str:
-    if not time:
-        return strategy.UNKNOWN
-    return strategy.human_duration((now - parse_time(time)).total_seconds())
-
-
-def _source_text(obj: JSON) -> str:
-    """Return the component that reported an event, and its host."""
-    source = obj.get("source", {})
-    found = (
-        source.get("component") or obj.get("reportingComponent", ""),
-        source.get("host") or obj.get("reportingInstance", ""),
-    )
-    return ", ".join(found) if found[1] else found[0]
-
-
-KIND: Final = kind_of("v1", "events", EventStrategy())
+    },
+    fallback_fields={"source": ("reportingComponent",)},
+    rules="""
+        hook namespace
+        when has eventTime:
+          reportingComponent: reporter default empty
+          hook texts
+        """,
+    printer="""
+        Last Seen: since last_seen or <unknown>
+        Type: .type
+        Reason: .reason
+        Object: object
+        Subobject wide: .involvedObject.fieldPath
+        Source wide: source
+        Message: message
+        First Seen wide: since first_seen or <unknown>
+        Count integer wide: count
+        Name wide: .metadata.name
+        """,
+)
 
 
 def expire_events(storage: Storage, before: datetime) -> None:

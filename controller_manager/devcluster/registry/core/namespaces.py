@@ -10,8 +10,7 @@ from controller_manager.devcluster.apiserver.strategy import (
     Strategy,
     fields_by_path,
 )
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import conflict
 from controller_manager.devcluster.storage import Storage
@@ -21,16 +20,12 @@ from controller_manager.devcluster.storage import Storage
 COMPONENT_STATUSES: Final = kind_of(
     "v1",
     "componentstatuses",
-    Strategy(
-        printer=columns(
-            """
-            Name
-            Status: join .conditions[].status
-            Message: join .conditions[].message
-            Error: join .conditions[].error
-            """
-        )
-    ),
+    printer="""
+        Name
+        Status: join .conditions[].status
+        Message: join .conditions[].message
+        Error: join .conditions[].error
+        """,
     deprecation="v1 ComponentStatus is deprecated in v1.19+",
 )
 
@@ -83,12 +78,11 @@ def _replace_finalizers(old: JSON, new: JSON) -> JSON:
 KIND: Final = kind_of(
     "v1",
     "namespaces",
-    _NamespaceStrategy(
-        check_name=validate_label,
-        kept=("spec",),  # only ``finalize`` changes the finalizers
-        returns_deleted=True,
-        selectable_fields=fields_by_path("status.phase"),
-        printer=columns("Name; Status: .status.phase; Age"),
-    ),
+    _NamespaceStrategy(),
+    check_name=validate_label,
+    kept=("spec",),  # only ``finalize`` changes the finalizers
+    returns_deleted=True,
+    selectable_fields=fields_by_path("status.phase"),
+    printer="Name; Status: .status.phase; Age",
     replace={"finalize": _replace_finalizers},
 )

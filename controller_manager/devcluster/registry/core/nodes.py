@@ -1,15 +1,14 @@
 """Nodes: the machines on which pods run, with their ranges of pod addresses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver import strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.validation import values
-from controller_manager.devcluster.validation.pods import TAINT
 from controller_manager.devcluster.validation.text import table
 
 # The ranges of addresses that a node has for its pods (ValidateNode)
@@ -51,7 +50,7 @@ def _change_of_ranges(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cau
 
 _ROLE: Final = "node-role.kubernetes.io/"
 _OLDER_ROLE: Final = "kubernetes.io/role"
-_TAINTS: Final = table("taints[]:\n  include TAINT", TAINT=TAINT)
+_TAINTS: Final = table("taints[]:\n  include TAINT")
 
 
 def _taints(spec: JSON, _: str, __: JSON) -> list[statuses.Cause]:
@@ -78,57 +77,37 @@ def _roles(node: JSON) -> str:
     return ",".join(sorted(filter(None, roles))) or strategy.NONE
 
 
-def _address(type_: str) -> Callable[[JSON], str]:
-    """Return the cell with the first address of a type."""
-
-    def cell(node: JSON) -> str:
-        for each in node.get("status", {}).get("addresses", ()):
-            if each.get("type") == type_:
-                return str(each["address"])
-        return strategy.NONE
-
-    cell.__name__ = type_
-    return cell
+def _address(node: JSON, type_: str) -> str | None:
+    """Return the first address of a type."""
+    addresses = node.get("status", {}).get("addresses", ())
+    found = (each["address"] for each in addresses if each.get("type") == type_)
+    return next(found, None)
 
 
-def _info(name: str) -> Callable[[JSON], str]:
-    """Return the cell with a fact of the machine."""
-
-    def cell(node: JSON) -> str:
-        return node.get("status", {}).get("nodeInfo", {}).get(name) or strategy.UNKNOWN
-
-    cell.__name__ = name
-    return cell
+_internal: Final = partial(_address, type_="InternalIP")
+_external: Final = partial(_address, type_="ExternalIP")
 
 
 KIND: Final = kind_of(
     "v1",
     "nodes",
-    strategy.Strategy(
-        apply_defaults=_default_ranges,
-        absent_fields={"spec.unschedulable": "false"},
-        selectable_fields=strategy.fields_by_path("spec.unschedulable"),
-        rules=table("spec:\n  hook taints ranges", _taints, _ranges),
-        update_rules=table("spec change:\n  hook change_of_ranges", _change_of_ranges),
-        printer=columns(
-            """
-            Name
-            Status: status
-            Roles: roles
-            Age
-            Version: .status.nodeInfo.kubeletVersion
-            Internal-IP wide: InternalIP
-            External-IP wide: ExternalIP
-            OS-Image wide: osImage
-            Kernel-Version wide: kernelVersion
-            Container-Runtime wide: containerRuntimeVersion
-            """,
-            _status,
-            _roles,
-            *map(_address, ("InternalIP", "ExternalIP")),
-            *map(_info, ("osImage", "kernelVersion", "containerRuntimeVersion")),
-        ),
-    ),
+    apply_defaults=_default_ranges,
+    absent_fields={"spec.unschedulable": "false"},
+    selectable_fields=strategy.fields_by_path("spec.unschedulable"),
+    rules="spec:\n  hook taints ranges",
+    update_rules="spec change:\n  hook change_of_ranges",
+    printer="""
+        Name
+        Status: status
+        Roles: roles
+        Age
+        Version: .status.nodeInfo.kubeletVersion
+        Internal-IP wide: internal or <none>
+        External-IP wide: external or <none>
+        OS-Image wide: filled .status.nodeInfo.osImage or <unknown>
+        Kernel-Version wide: filled .status.nodeInfo.kernelVersion or <unknown>
+        Container-Runtime wide: filled .status.nodeInfo.containerRuntimeVersion or <unknown>
+        """,  # noqa: E501
     refusals={
         "proxy": (
             "nodes/proxy is not served by the development cluster without nodes: start "

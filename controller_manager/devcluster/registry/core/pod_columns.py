@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.apiserver import strategy
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.kinds import name_of
 
 POD_COLUMNS: Final = (
     strategy.NAME,

@@ -250,17 +250,13 @@ def _restartable(spec: JSON) -> list[str]:
     ]
 
 
-POD_UPDATE: Final = table(
-    """
+POD_UPDATE: Final = table("""
     spec change:
       self: forbidden at tolerations if drops_toleration
         "existing toleration can not be modified except its tolerationSeconds"
       hook spec
-    """,
-    _drops_toleration,
-    _spec,
-)
-POD_STATUS_UPDATE: Final = table("hook status", _status)
+    """)
+POD_STATUS_UPDATE: Final = table("hook status")
 
 
 # The subresource ephemeralcontainers, which kubectl debug writes.

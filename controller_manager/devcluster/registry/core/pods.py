@@ -11,15 +11,13 @@ from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Call, Objects, RESTStorage
 from controller_manager.devcluster.apiserver.store import check_deletion
-from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.core.templates import (
     GENERIC_WORKLOAD,
 )
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.registry.policy import find_budgets, take_disruption
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.pods import POD_SPEC
-from controller_manager.devcluster.validation.rules import nested
 
 from . import pod_updates
 from .pod_columns import POD_COLUMNS, pod_cells
@@ -243,7 +241,10 @@ _GATED: Final = {
 }
 """The condition of a new pod with scheduling gates."""
 
-_POD: Final = _PodStrategy(
+KIND: Final = kind_of(
+    "v1",
+    "pods",
+    _PodStrategy(),
     apply_defaults=_default_pod,
     absent_fields={"spec.hostNetwork": "false"},
     counts_generations=True,
@@ -251,7 +252,7 @@ _POD: Final = _PodStrategy(
     empty={"spec": {"containers": None}, "status": {}},
     kept_by_status=("ownerReferences",),
     returns_deleted=True,
-    rules=nested("spec", [POD_SPEC]),
+    rules="spec:\n  include POD_SPEC",
     update_rules=pod_updates.POD_UPDATE,
     status_update_rules=pod_updates.POD_STATUS_UPDATE,
     selectable_fields=strategy.fields_by_path(
@@ -264,11 +265,6 @@ _POD: Final = _PodStrategy(
         "status.podIP",
         "status.nominatedNodeName",
     ),
-)
-KIND: Final = kind_of(
-    "v1",
-    "pods",
-    _POD,
     replace={
         "ephemeralcontainers": pod_updates.replace_ephemeral_containers,
         "resize": pod_updates.replace_resources,
@@ -283,7 +279,7 @@ KIND: Final = kind_of(
             "with --nodes 1 or more"
         )
     },
-    gated=((GENERIC_WORKLOAD, _POD.with_facts(dropped=())),),
+    gated={GENERIC_WORKLOAD: {"dropped": ()}},
 )
 REST_STORAGE: Final = RESTStorage(
     KIND.resource, connect={"binding": binding, "eviction": eviction}
@@ -301,5 +297,8 @@ def bind_pod(call: Call, obj: JSON) -> JSON:
     return statuses.success(201)
 
 
-BINDINGS: Final = kind_of("v1", "bindings")
+BINDINGS: Final = kind_of(
+    "v1",
+    "bindings",
+)
 BINDING_STORAGE: Final = RESTStorage(BINDINGS.resource, create=bind_pod)

@@ -13,9 +13,7 @@ from controller_manager.control.quota.resources import (
     is_native,
     limits_huge_pages,
 )
-from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -24,7 +22,6 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import (
     IMMUTABLE,
     is_whole,
@@ -184,25 +181,18 @@ def _limit(obj: JSON) -> str:
 QUOTAS: Final = kind_of(
     "v1",
     "resourcequotas",
-    Strategy(
-        apply_defaults=_default_quota,
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              hard: amounts
-              hook scopes
-              scopeSelector:
-                hook selector
-            """,
-            _amounts,
-            _scopes,
-            _selector,
-        ),
-        update_rules=table("spec change:\n  hook scopes_update", _scopes_update),
-        status_rules=table("status:\n  hard, used: amounts", _amounts),
-        printer=columns("Name; Request: request; Limit: limit; Age", _request, _limit),
-    ),
+    apply_defaults=_default_quota,
+    returns_deleted=True,
+    rules="""
+        spec:
+          hard: amounts
+          hook scopes
+          scopeSelector:
+            hook selector
+        """,
+    update_rules="spec change:\n  hook scopes_update",
+    status_rules="status:\n  hard, used: amounts",
+    printer="Name; Request: request; Limit: limit; Age",
 )
 
 # LimitRange: limits for the requests of containers in a namespace (ValidateLimitRange)
@@ -353,19 +343,12 @@ def _fill_in(item: JSON, field: str, source: str) -> None:
 LIMIT_RANGES: Final = kind_of(
     "v1",
     "limitranges",
-    Strategy(
-        apply_defaults=_default_limits,
-        rules=table(
-            """
-            spec:
-              limits[]:
-                type: type default empty
-                type: unique by the_type
-                hook item
-            """,
-            _type,
-            _the_type,
-            _item,
-        ),
-    ),
+    apply_defaults=_default_limits,
+    rules="""
+        spec:
+          limits[]:
+            type: type default empty
+            type: unique by the_type
+            hook item
+        """,
 )

@@ -16,9 +16,7 @@ from controller_manager.control.key_id import key_id
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.apiserver.security import User, account_user
-from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.storage import Storage
 
 from .configuration import CONFIG_MAPS, SECRETS
@@ -34,10 +32,8 @@ def _secret_count(account: JSON) -> int:
 KIND: Final = kind_of(
     "v1",
     "serviceaccounts",
-    Strategy(
-        returns_deleted=True,
-        printer=columns("Name; Secrets: secret_count; Age", _secret_count),
-    ),
+    returns_deleted=True,
+    printer="Name; Secrets: secret_count; Age",
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, connect={"token": token_request})
 

@@ -145,8 +145,7 @@ def _kept(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
             yield statuses.invalid(f"{where}[1]", shown(after), why)
 
 
-SERVICE_ADDRESSES: Final = table(
-    """
+SERVICE_ADDRESSES: Final = table("""
     when type is ExternalName:
       ipFamilies, ipFamilyPolicy: forbidden filled
         "may not be used when `type` is 'ExternalName'"
@@ -154,12 +153,8 @@ SERVICE_ADDRESSES: Final = table(
       hook families
       ipFamilyPolicy: enum PreferDualStack RequireDualStack SingleStack
       hook cluster_ips
-    """,
-    _families,
-    _cluster_ips,
-)
-SERVICE: Final = table(
-    """
+    """)
+SERVICE: Final = table("""
     spec:
       ports: required if needs_ports
       type: enum ClusterIP ExternalName LoadBalancer NodePort
@@ -212,20 +207,9 @@ SERVICE: Final = table(
       internalTrafficPolicy: required pointer if type is-not ExternalName
       internalTrafficPolicy: enum Cluster Local
       trafficDistribution: enum PreferClose PreferSameNode PreferSameZone
-    """,
-    _needs_ports,
-    _balanced_headless,
-    _external_name,
-    _many_ports,
-    _same_port,
-    _reachable,
-    SERVICE_ADDRESSES=SERVICE_ADDRESSES,
-)
-SERVICE_UPDATE: Final = table(
-    """
+    """)
+SERVICE_UPDATE: Final = table("""
     spec change:
       when type is-not ExternalName and outer type is-not ExternalName:
         hook kept
-    """,
-    _kept,
-)
+    """)

@@ -5,8 +5,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns, selector_text
+from controller_manager.devcluster.registry.kinds import kind_of, selector_text
 from controller_manager.devcluster.scheme.names import validate_service_name
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
@@ -24,14 +23,11 @@ from .service_validation import (
 
 # Endpoints: the addresses of a service's pods
 
-_SHOWN: Final = 3
-_ADDRESS: Final = table(
-    """
+_ADDRESS: Final = table("""
     hostname: label
     nodeName: subdomain pointer
     ip: endpoint-address default empty
-    """
-)
+    """)
 
 
 def _no_addresses(subset: JSON, _: JSON) -> bool:
@@ -42,11 +38,9 @@ def _many_ports(_: JSON, subset: JSON) -> bool:
     return len(subset["ports"]) > 1
 
 
-def _endpoints(obj: JSON) -> str:
-    """Return the first addresses, and the number of the others."""
+def _endpoints(obj: JSON) -> list[str] | None:
     found = [text for each in obj.get("subsets", ()) for text in _addresses(each)]
-    text = ",".join(found[:_SHOWN]) or strategy.NONE
-    return text if len(found) <= _SHOWN else f"{text} + {len(found) - _SHOWN} more..."
+    return found or None
 
 
 def _addresses(subset: JSON) -> list[str]:
@@ -64,30 +58,23 @@ def _addresses(subset: JSON) -> list[str]:
 ENDPOINTS: Final = kind_of(
     "v1",
     "endpoints",
-    strategy.Strategy(
-        defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
-        rules=table(
-            """
-            subsets[]:
-              self: required if no_addresses
-                "must specify `addresses` or `notReadyAddresses`"
-              addresses[]:
-                include ADDRESS
-              notReadyAddresses[]:
-                include ADDRESS
-              ports[]:
-                name: label
-                name: required if many_ports
-                port: port default 0
-                protocol: enum SCTP TCP UDP default null
-                appProtocol: qualified pointer
-            """,
-            _no_addresses,
-            _many_ports,
-            ADDRESS=_ADDRESS,
-        ),
-        printer=columns("Name; Endpoints: endpoints; Age", _endpoints),
-    ),
+    defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
+    rules="""
+        subsets[]:
+          self: required if no_addresses
+            "must specify `addresses` or `notReadyAddresses`"
+          addresses[]:
+            include ADDRESS
+          notReadyAddresses[]:
+            include ADDRESS
+          ports[]:
+            name: label
+            name: required if many_ports
+            port: port default 0
+            protocol: enum SCTP TCP UDP default null
+            appProtocol: qualified pointer
+        """,
+    printer="Name; Endpoints: few endpoints or <none>; Age",
     deprecation=(
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
     ),
@@ -275,30 +262,23 @@ class _ServiceStrategy(strategy.Strategy):
 KIND: Final = kind_of(
     "v1",
     "services",
-    _ServiceStrategy(
-        apply_defaults=_default_service,
-        check_name=validate_service_name,
-        label_selector=_label_selector,
-        returns_deleted=True,
-        rules=SERVICE,
-        update_rules=SERVICE_UPDATE,
-        selectable_fields=strategy.fields_by_path("spec.clusterIP", "spec.type"),
-        printer=columns(
-            """
-            Name
-            Type: .spec.type
-            Cluster-IP: cluster_ip
-            External-IP: external
-            Port(s): ports
-            Age
-            Selector wide: selector
-            """,
-            _cluster_ip,
-            _external,
-            _ports,
-            _selector,
-        ),
-    ),
+    _ServiceStrategy(),
+    apply_defaults=_default_service,
+    check_name=validate_service_name,
+    label_selector=_label_selector,
+    returns_deleted=True,
+    rules=SERVICE,
+    update_rules=SERVICE_UPDATE,
+    selectable_fields=strategy.fields_by_path("spec.clusterIP", "spec.type"),
+    printer="""
+        Name
+        Type: .spec.type
+        Cluster-IP: cluster_ip
+        External-IP: external
+        Port(s): ports
+        Age
+        Selector wide: selector
+        """,
 )
 
 

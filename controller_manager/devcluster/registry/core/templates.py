@@ -4,10 +4,9 @@ from typing import Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import (
-    columns,
+from controller_manager.devcluster.apiserver.strategy import fields_by_path
+from controller_manager.devcluster.registry.kinds import (
+    kind_of,
     selector_text,
 )
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
@@ -59,14 +58,12 @@ def replica_status(counts: str, bounded: str, ready: str = "readyReplicas") -> R
     None of `counts` may be negative, none of `bounded` greater than ``replicas``.
     `ready` is upstream's word when more replicas are available than ready.
     """
-    return table(
-        f"""
+    return table(f"""
         status:
           {counts}: not-negative
           {bounded}: not-above replicas "cannot be greater than status.replicas"
           availableReplicas: not-above readyReplicas "cannot be greater than {ready}"
-        """
-    )
+        """)
 
 
 def default_template(owner_spec: JSON) -> None:
@@ -93,20 +90,15 @@ def _labels(obj: JSON) -> str:
 POD_TEMPLATES: Final = kind_of(
     "v1",
     "podtemplates",
-    Strategy(
-        apply_defaults=default_template,
-        counts_generations=True,
-        rules=POD_TEMPLATE,
-        printer=columns(
-            """
-            Name
-            Containers: join .template.spec.containers[].name
-            Images: join .template.spec.containers[].image
-            Pod Labels: labels
-            """,
-            _labels,
-        ),
-    ),
+    apply_defaults=default_template,
+    counts_generations=True,
+    rules=POD_TEMPLATE,
+    printer="""
+        Name
+        Containers: join .template.spec.containers[].name
+        Images: join .template.spec.containers[].image
+        Pod Labels: labels
+        """,
 )
 
 # ReplicationController: the predecessor of ReplicaSet selects pods by equality
@@ -129,36 +121,31 @@ def _selected(obj: JSON) -> str:
     return selector_text(_selector(obj))
 
 
-def _template_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
+def _controller_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
     return _mismatch(spec, _selector({"spec": spec}))
 
+
+_ALWAYS_RESTARTS: Final = always_restarts("ReplicationController")
 
 CONTROLLERS: Final = kind_of(
     "v1",
     "replicationcontrollers",
-    Strategy(
-        apply_defaults=_default_controller,
-        counts_generations=True,
-        label_selector=_selector,
-        orphans_dependents=True,
-        selectable_fields=fields_by_path("status.replicas"),
-        printer=columns(f"{REPLICAS}\nSelector wide: selected", _selected),
-        rules=table(
-            """
-            spec:
-              replicas, minReadySeconds: not-negative
-              selector: required
-              hook template_labels
-              include POD_TEMPLATE ALWAYS_RESTARTS
-            """,
-            _template_labels,
-            POD_TEMPLATE=POD_TEMPLATE,
-            ALWAYS_RESTARTS=always_restarts("ReplicationController"),
-        ),
-        status_rules=replica_status(
-            "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
-            "observedGeneration",
-            "fullyLabeledReplicas, readyReplicas, availableReplicas",
-        ),
+    apply_defaults=_default_controller,
+    counts_generations=True,
+    label_selector=_selector,
+    orphans_dependents=True,
+    selectable_fields=fields_by_path("status.replicas"),
+    printer=f"{REPLICAS}\nSelector wide: selected",
+    rules="""
+        spec:
+          replicas, minReadySeconds: not-negative
+          selector: required
+          hook controller_labels
+          include POD_TEMPLATE ALWAYS_RESTARTS
+        """,
+    status_rules=replica_status(
+        "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+        "observedGeneration",
+        "fullyLabeledReplicas, readyReplicas, availableReplicas",
     ),
 )

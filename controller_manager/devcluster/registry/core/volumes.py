@@ -9,8 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -110,17 +109,13 @@ def _size(resources: JSON, field: str) -> list[Cause]:
     return validate_positive_quantity(size, where) if size else [required(where)]
 
 
-CLAIM_SPEC: Final = table(
-    """
+CLAIM_SPEC: Final = table("""
     accessModes: access_modes default empty
     selector: selector
     resources: size pointer
     storageClassName, volumeAttributesClassName: subdomain
     volumeMode: enum Block Filesystem default null
-    """,
-    _access_modes,
-    _size,
-)
+    """)
 
 
 def _update(new: JSON, path: str, old: JSON) -> Iterator[Cause]:
@@ -189,37 +184,28 @@ def _bound_modes(claim: JSON) -> str:
 CLAIMS: Final = kind_of(
     "v1",
     "persistentvolumeclaims",
-    _ClaimStrategy(
-        apply_defaults=default_claim,
-        returns_deleted=True,
-        rules=nested("spec", [CLAIM_SPEC]),
-        update_rules=table("hook update", _update),
-        status_rules=table(
-            """
-            status:
-              capacity{}: quantity
-              allocatedResources{}: quantity
-              allocatedResourceStatuses: states
-            """,
-            _states,
-        ),
-        printer=columns(
-            """
-            Name
-            Status: phase
-            Volume: .spec.volumeName
-            Capacity: bound_capacity
-            Access Modes: bound_modes
-            StorageClass: .spec.storageClassName
-            VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
-            Age
-            VolumeMode wide: .spec.volumeMode or <unset>
-            """,
-            _phase,
-            _bound_capacity,
-            _bound_modes,
-        ),
-    ),
+    _ClaimStrategy(),
+    apply_defaults=default_claim,
+    returns_deleted=True,
+    rules=nested("spec", [CLAIM_SPEC]),
+    update_rules="hook update",
+    status_rules="""
+        status:
+          capacity{}: quantity
+          allocatedResources{}: quantity
+          allocatedResourceStatuses: states
+        """,
+    printer="""
+        Name
+        Status: phase
+        Volume: .spec.volumeName
+        Capacity: bound_capacity
+        Access Modes: bound_modes
+        StorageClass: .spec.storageClassName
+        VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
+        Age
+        VolumeMode wide: .spec.volumeMode or <unset>
+        """,
 )
 
 # PersistentVolume: a piece of storage, whose place is immutable
@@ -305,62 +291,47 @@ def _modes(volume: JSON) -> str:
 VOLUMES: Final = kind_of(
     "v1",
     "persistentvolumes",
-    _VolumeStrategy(
-        apply_defaults=_default_volume,
-        returns_deleted=True,
-        rules=table(
-            """
-            spec:
-              accessModes: access_modes default empty
-              capacity: required
-              capacity: capacity
-              capacity{}: positive-quantity
-              hook one_source
-              persistentVolumeReclaimPolicy: enum Delete Recycle Retain default null
-              storageClassName: subdomain
-              volumeMode: enum Block Filesystem default null
-              when has volumeAttributesClassName:
-                volumeAttributesClassName: required "an empty string is disallowed"
-                volumeAttributesClassName: subdomain
-                csi: required pointer
-                  "has to be specified when using volumeAttributesClassName"
-            """,
-            _access_modes,
-            _capacity,
-            _one_source,
-        ),
-        update_rules=table(
-            """
-            spec change:
-              self: forbidden at persistentvolumesource if moves
-                "spec.persistentvolumesource is immutable after creation"
-              volumeMode: immutable
-              when had_affinity:
-                nodeAffinity: immutable
-              self: forbidden at volumeAttributesClassName
-                if lost_class
-                "update from non-nil value to nil is forbidden"
-            """,
-            _moves,
-            _had_affinity,
-            _lost_class,
-        ),
-        printer=columns(
-            """
-            Name
-            Capacity: .spec.capacity.storage
-            Access Modes: modes
-            Reclaim Policy: .spec.persistentVolumeReclaimPolicy
-            Status: phase
-            Claim: {.spec.claimRef.namespace}/{.spec.claimRef.name}
-            StorageClass: .spec.storageClassName
-            VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
-            Reason: .status.reason
-            Age
-            VolumeMode wide: .spec.volumeMode or <unset>
-            """,
-            _modes,
-            _phase,
-        ),
-    ),
+    _VolumeStrategy(),
+    apply_defaults=_default_volume,
+    returns_deleted=True,
+    rules="""
+        spec:
+          accessModes: access_modes default empty
+          capacity: required
+          capacity: capacity
+          capacity{}: positive-quantity
+          hook one_source
+          persistentVolumeReclaimPolicy: enum Delete Recycle Retain default null
+          storageClassName: subdomain
+          volumeMode: enum Block Filesystem default null
+          when has volumeAttributesClassName:
+            volumeAttributesClassName: required "an empty string is disallowed"
+            volumeAttributesClassName: subdomain
+            csi: required pointer
+              "has to be specified when using volumeAttributesClassName"
+        """,
+    update_rules="""
+        spec change:
+          self: forbidden at persistentvolumesource if moves
+            "spec.persistentvolumesource is immutable after creation"
+          volumeMode: immutable
+          when had_affinity:
+            nodeAffinity: immutable
+          self: forbidden at volumeAttributesClassName
+            if lost_class
+            "update from non-nil value to nil is forbidden"
+        """,
+    printer="""
+        Name
+        Capacity: .spec.capacity.storage
+        Access Modes: modes
+        Reclaim Policy: .spec.persistentVolumeReclaimPolicy
+        Status: phase
+        Claim: {.spec.claimRef.namespace}/{.spec.claimRef.name}
+        StorageClass: .spec.storageClassName
+        VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
+        Reason: .status.reason
+        Age
+        VolumeMode wide: .spec.volumeMode or <unset>
+        """,
 )

@@ -9,9 +9,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import fixed_uid, kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import fixed_uid, kind_of
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -20,7 +18,6 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.validation import values
-from controller_manager.devcluster.validation.text import table
 
 # Ranges
 
@@ -66,11 +63,9 @@ def _more(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
 SERVICE_CIDRS: Final = kind_of(
     "networking.k8s.io/v1",
     "servicecidrs",
-    Strategy(
-        rules=table("spec:\n  cidrs: ranges default empty", _ranges),
-        update_rules=table("spec change:\n  hook more", _more),
-        printer=columns("Name; CIDRs: join .spec.cidrs; Age"),
-    ),
+    rules="spec:\n  cidrs: ranges default empty",
+    update_rules="spec change:\n  hook more",
+    printer="Name; CIDRs: join .spec.cidrs; Age",
 )
 
 
@@ -139,24 +134,20 @@ def _parent(address: JSON) -> str:
 IP_ADDRESSES: Final = kind_of(
     "networking.k8s.io/v1",
     "ipaddresses",
-    Strategy(
-        check_name=_canonical,
-        rules=table(
-            """
-            spec:
-              parentRef: required pointer
-              parentRef:
-                group: subdomain
-                resource: required
-                resource: path-segment
-                name: required
-                name: path-segment
-                namespace: path-segment
-            """
-        ),
-        update_rules=table("spec change:\n  parentRef: immutable"),
-        printer=columns("Name; ParentRef: parent; Age", _parent),
-    ),
+    check_name=_canonical,
+    rules="""
+        spec:
+          parentRef: required pointer
+          parentRef:
+            group: subdomain
+            resource: required
+            resource: path-segment
+            name: required
+            name: path-segment
+            namespace: path-segment
+        """,
+    update_rules="spec change:\n  parentRef: immutable",
+    printer="Name; ParentRef: parent; Age",
 )
 
 

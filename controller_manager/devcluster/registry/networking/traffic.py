@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -23,15 +22,13 @@ from controller_manager.devcluster.validation.text import table
 
 # Ingress classes
 
-TYPED_REFERENCE: Final = table(
-    """
+TYPED_REFERENCE: Final = table("""
     apiGroup: subdomain pointer
     kind: required
     kind: path-segment
     name: required
     name: path-segment
-    """
-)
+    """)
 """The group, the kind and the name of an object."""
 
 
@@ -48,33 +45,25 @@ def _parameters(ingress_class: JSON) -> str:
 INGRESS_CLASSES: Final = kind_of(
     "networking.k8s.io/v1",
     "ingressclasses",
-    Strategy(
-        counts_generations=True,
-        defaults={"spec": {"parameters": {"scope": "Cluster"}}},
-        rules=table(
-            """
-            spec:
-              controller: required
-              controller: longest 250
-              controller: domain-path
-              parameters:
-                include TYPED_REFERENCE
-                scope: enum Cluster Namespace
-                when scope is Cluster:
-                  namespace: forbidden "`parameters.scope` is set to 'Cluster'"
-                when scope is Namespace:
-                  namespace: required pointer
-                    "`parameters.scope` is set to 'Namespace'"
-                  namespace: label pointer
-            """,
-            TYPED_REFERENCE=TYPED_REFERENCE,
-        ),
-        update_rules=table("spec change:\n  controller: immutable"),
-        printer=columns(
-            "Name; Controller: .spec.controller; Parameters: parameters; Age",
-            _parameters,
-        ),
-    ),
+    counts_generations=True,
+    defaults={"spec": {"parameters": {"scope": "Cluster"}}},
+    rules="""
+        spec:
+          controller: required
+          controller: longest 250
+          controller: domain-path
+          parameters:
+            include TYPED_REFERENCE
+            scope: enum Cluster Namespace
+            when scope is Cluster:
+              namespace: forbidden "`parameters.scope` is set to 'Cluster'"
+            when scope is Namespace:
+              namespace: required pointer
+                "`parameters.scope` is set to 'Namespace'"
+              namespace: label pointer
+        """,
+    update_rules="spec change:\n  controller: immutable",
+    printer="Name; Controller: .spec.controller; Parameters: parameters; Age",
 )
 
 # Ingresses
@@ -169,8 +158,7 @@ def _ports(ingress: JSON) -> str:
     return "80, 443" if ingress["spec"].get("tls") else "80"
 
 
-_BACKEND: Final = table(
-    """
+_BACKEND: Final = table("""
     hook one_kind
     when lacks service:
       resource:
@@ -180,72 +168,51 @@ _BACKEND: Final = table(
         name: required
         name: label
         hook service_port
-    """,
-    _one_kind,
-    _service_port,
-    TYPED_REFERENCE=TYPED_REFERENCE,
-)
+    """)
 INGRESSES: Final = kind_of(
     "networking.k8s.io/v1",
     "ingresses",
-    Strategy(
-        counts_generations=True,
-        rules=table(
-            """
-            spec:
-              when nothing:
-                hook no_backend
-              defaultBackend:
-                include BACKEND
-              rules[]:
-                host: no_address
-                host: host
-                http:
-                  paths: required
-                  paths[]:
-                    pathType: required pointer "pathType must be specified"
-                    when has pathType:
-                      pathType: enum Exact ImplementationSpecific Prefix
-                      hook path
-                      backend always:
-                        include BACKEND
-              tls[]:
-                hosts[]: host
-                secretName: subdomain
-              ingressClassName: subdomain pointer
-            """,
-            _nothing,
-            _no_backend,
-            _no_address,
-            _path,
-            BACKEND=_BACKEND,
-        ),
-        new_rules=table("hook same_class", _same_class),
-        status_rules=table(
-            """
-            status:
-              loadBalancer:
-                ingress[]:
-                  ip: address
-                  hostname: subdomain
-                  hostname: no_address
-            """,
-            _no_address,
-        ),
-        printer=columns(
-            """
-            Name
-            Class: .spec.ingressClassName or <none>
-            Hosts: hosts
-            Address: addresses
-            Ports: ports
-            Age
-            """,
-            _hosts,
-            _addresses,
-            _ports,
-        ),
-    ),
+    counts_generations=True,
+    rules="""
+        spec:
+          when nothing:
+            hook no_backend
+          defaultBackend:
+            include BACKEND
+          rules[]:
+            host: no_address
+            host: host
+            http:
+              paths: required
+              paths[]:
+                pathType: required pointer "pathType must be specified"
+                when has pathType:
+                  pathType: enum Exact ImplementationSpecific Prefix
+                  hook path
+                  backend always:
+                    include BACKEND
+          tls[]:
+            hosts[]: host
+            secretName: subdomain
+          ingressClassName: subdomain pointer
+        """,
+    new_rules="hook same_class",
+    status_rules="""
+        status:
+          loadBalancer:
+            ingress[]:
+              ip: address
+              hostname: subdomain
+              hostname: no_address
+        """,
+    printer="""
+        Name
+        Class: .spec.ingressClassName or <none>
+        Hosts: hosts
+        Address: addresses
+        Ports: ports
+        Age
+        """,
 )
 
 # Network policies
@@ -335,29 +302,20 @@ def _mixes(peer: JSON, _: JSON) -> bool:
     return "ipBlock" in peer and len(peer) > 1
 
 
-_PORT: Final = table(
-    """
+_PORT: Final = table("""
     protocol: enum TCP UDP SCTP
     port: port-or-name pointer
     when has endPort:
       hook last_port
-    """,
-    _last_port,
-)
-_PEER: Final = table(
-    """
+    """)
+_PEER: Final = table("""
     podSelector, namespaceSelector: selector
     ipBlock outer:
       hook block
     self: required if is_empty "must specify a peer"
     self: forbidden if mixes "may not specify both ipBlock and another peer"
-    """,
-    _block,
-    _is_empty,
-    _mixes,
-)
-_POLICY: Final = table(
-    """
+    """)
+_POLICY: Final = table("""
     spec change:
       podSelector: selector
       ingress[] outer:
@@ -371,11 +329,7 @@ _POLICY: Final = table(
         to[] outer:
           include PEER
       policyTypes: types
-    """,
-    _types,
-    PORT=_PORT,
-    PEER=_PEER,
-)
+    """)
 """The rules for new policies and for updates, in which a wrong range may stay."""
 _RULE_DEFAULTS: Final = {"ports[]": {"protocol": "TCP"}}
 
@@ -394,11 +348,10 @@ class _PolicyStrategy(Strategy):
 NETWORK_POLICIES: Final = kind_of(
     "networking.k8s.io/v1",
     "networkpolicies",
-    _PolicyStrategy(
-        counts_generations=True,
-        defaults={"spec": {"ingress[]": _RULE_DEFAULTS, "egress[]": _RULE_DEFAULTS}},
-        new_rules=_POLICY,
-        update_rules=_POLICY,
-        printer=columns("Name; Pod-Selector: selector .spec.podSelector; Age"),
-    ),
+    _PolicyStrategy(),
+    counts_generations=True,
+    defaults={"spec": {"ingress[]": _RULE_DEFAULTS, "egress[]": _RULE_DEFAULTS}},
+    new_rules=_POLICY,
+    update_rules=_POLICY,
+    printer="Name; Pod-Selector: selector .spec.podSelector; Age",
 )

@@ -12,8 +12,7 @@ from controller_manager.devcluster.apiserver.admission import Operation, Plugin,
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.validation.text import table
@@ -30,52 +29,40 @@ from .authorizer import (
 
 # Roles
 
-_RULE: Final = table(
-    """
+_RULE: Final = table("""
     when has nonResourceURLs:
       nonResourceURLs: refused if has apiGroups resources resourceNames
         "rules cannot apply to both regular resources and non-resource URLs"
     else:
       apiGroups: required "resource rules must supply at least one api group"
       resources: required "resource rules must supply at least one resource"
-    """
-)
+    """)
 ROLES: Final = kind_of(
     "rbac.authorization.k8s.io/v1",
     "roles",
-    Strategy(
-        check_name=validate_path_segment,
-        rules=table(
-            """
-            rules[]:
-              verbs: required "verbs must contain at least one value"
-              nonResourceURLs: refused
-                "namespaced rules cannot apply to non-resource URLs"
-              include RULE
-            """,
-            RULE=_RULE,
-        ),
-    ),
+    check_name=validate_path_segment,
+    rules="""
+        rules[]:
+          verbs: required "verbs must contain at least one value"
+          nonResourceURLs: refused
+            "namespaced rules cannot apply to non-resource URLs"
+          include RULE
+        """,
 )
 CLUSTER_ROLES: Final = kind_of(
     "rbac.authorization.k8s.io/v1",
     "clusterroles",
-    Strategy(
-        check_name=validate_path_segment,
-        rules=table(
-            """
-            rules[]:
-              verbs: required "verbs must contain at least one value"
-              include RULE
-            aggregationRule:
-              clusterRoleSelectors: required
-                "at least one clusterRoleSelector required if aggregationRule is"
-                "non-nil"
-              clusterRoleSelectors[]: selector
-            """,
-            RULE=_RULE,
-        ),
-    ),
+    check_name=validate_path_segment,
+    rules="""
+        rules[]:
+          verbs: required "verbs must contain at least one value"
+          include RULE
+        aggregationRule:
+          clusterRoleSelectors: required
+            "at least one clusterRoleSelector required if aggregationRule is"
+            "non-nil"
+          clusterRoleSelectors[]: selector
+        """,
 )
 
 # Bindings
@@ -139,14 +126,11 @@ def _accounts(binding: JSON) -> str:
     return _subjects_of(binding, "ServiceAccount")
 
 
-_REFERENCE: Final = table(
-    """
+_REFERENCE: Final = table("""
     name: required
     name: path-segment
-    """
-)
-_SUBJECT: Final = table(
-    """
+    """)
+_SUBJECT: Final = table("""
     name: required
     kind: enum ServiceAccount User Group default empty
     when kind is ServiceAccount:
@@ -154,13 +138,13 @@ _SUBJECT: Final = table(
       apiGroup: no_group
     when kind is User Group:
       apiGroup: enum rbac.authorization.k8s.io default empty
-    """,
-    _no_group,
-)
-_BINDING: Final = _BindingStrategy(
+    """)
+ROLE_BINDINGS: Final = kind_of(
+    "rbac.authorization.k8s.io/v1",
+    "rolebindings",
+    _BindingStrategy(),
     check_name=validate_path_segment,
-    rules=table(
-        """
+    rules="""
         roleRef always:
           apiGroup: enum rbac.authorization.k8s.io default empty
           kind: enum Role ClusterRole default empty
@@ -168,12 +152,8 @@ _BINDING: Final = _BindingStrategy(
         subjects[]:
           include SUBJECT
         """,
-        REFERENCE=_REFERENCE,
-        SUBJECT=_SUBJECT,
-    ),
-    update_rules=table("hook same_role", _same_role),
-    printer=columns(
-        """
+    update_rules="hook same_role",
+    printer="""
         Name
         Role: role
         Age
@@ -181,31 +161,20 @@ _BINDING: Final = _BindingStrategy(
         Groups wide: groups
         ServiceAccounts wide: accounts
         """,
-        _role,
-        _users,
-        _groups,
-        _accounts,
-    ),
 )
-ROLE_BINDINGS: Final = kind_of("rbac.authorization.k8s.io/v1", "rolebindings", _BINDING)
 CLUSTER_ROLE_BINDINGS: Final = kind_of(
     "rbac.authorization.k8s.io/v1",
     "clusterrolebindings",
-    _BINDING.with_facts(
-        rules=table(
-            """
-            roleRef always:
-              apiGroup: enum rbac.authorization.k8s.io default empty
-              kind: enum ClusterRole default empty
-              include REFERENCE
-            subjects[]:
-              include SUBJECT
-              namespace: required if kind is ServiceAccount
-            """,
-            REFERENCE=_REFERENCE,
-            SUBJECT=_SUBJECT,
-        )
-    ),
+    ROLE_BINDINGS.strategy,
+    rules="""
+        roleRef always:
+          apiGroup: enum rbac.authorization.k8s.io default empty
+          kind: enum ClusterRole default empty
+          include REFERENCE
+        subjects[]:
+          include SUBJECT
+          namespace: required if kind is ServiceAccount
+        """,
 )
 
 # Users cannot grant rights that they do not have (registry/rbac/*/policybased).
