@@ -25,8 +25,8 @@ Known = AnyResource | str
 class Hands(Cluster):
     """A cluster whose objects a test reads and changes without requests.
 
-    Namespaced objects are in "default" unless a namespace is given. A resource that the
-    controllers do not know is written "group/version/plural".
+    Namespaced objects are in "default" unless a namespace is given. A resource may be
+    written by its plural name, or as "group/version/plural".
     """
 
     def put(self, resource: Known, name: str, at: str = "", **parts: Any) -> JSON:
@@ -86,13 +86,15 @@ class Hands(Cluster):
         )
 
     def _kind(self, resource: Known, at: str) -> tuple[Kind, str]:
-        if isinstance(resource, str):
-            group, version, plural = resource.split("/")
+        catalogue = self.server.catalogue
+        if not isinstance(resource, str):
+            kind = catalogue.find(resource.group, resource.version, resource.plural)
+        elif "/" in resource:
+            kind = catalogue.find(*resource.split("/"))
         else:
-            group, version = resource.group, resource.version
-            plural = resource.plural
-        kind = self.server.catalogue.find(group, version, plural)
-        assert kind is not None
+            kinds = (each for each in catalogue.all() if each.plural == resource)
+            kind = next(kinds, None)
+        assert kind is not None, resource
         return kind, (at or "default") if kind.namespaced else ""
 
 

@@ -1,0 +1,262 @@
+"""Plays scenarios of controllers from YAML, on a cluster in memory.
+
+A file of ``tests/data/controllers`` has scenarios by their sentences, and ``anchors``
+that are values of several. Each is a list of steps, or has ``steps``, and besides
+``cluster``, the options of its cluster; ``row`` and ``rows``: it is played with each
+row, in which ``$name`` has a value; ``slow``.
+
+A step is acts, and what is seen after them: ``pod a; remove nodes n; 10: {names pods:
+[a], count writes: 2}``. An act is a number of seconds that pass, or calls a method of
+the cluster. Its words are its arguments; those of the last act may also be a mapping,
+by name, a list, in order, or one value. What follows seconds are calls and what they
+return. ``uid = pod web`` names a result; ``refused`` beside an act is the message of
+its refusal. Further calls are
+
+* ``run``: runs the manager, with the arguments of its config, also in place of the one
+  before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
+* ``writes``, as method, path and status; ``methods``; ``sent 0``, the body of a write;
+  ``forget`` forgets all writes;
+* ``before PUT /status times=2``: plays steps before the first requests to that path;
+  ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``accept``; ``seen``,
+  the number of all those requests;
+* ``silence pods`` and ``speak pods``, for the watches of a resource;
+* ``at pods web status.phase``, the value at a path of an object; ``count``, the number
+  of what another call returns; ``between 2 4 seen``; ``times 5``, which repeats steps.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+import yaml
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.clock import LoopClock
+from controller_manager.devcluster.scheme.statuses import Refusal
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import EPOCH, RecordingTransport, Write
+from tests.runtime.silence import SilentWatches
+
+from .hands import Before, Hands
+from .responses import refusal
+
+DIRECTORY: Final = Path(__file__).parents[1] / "data" / "controllers"
+
+
+def scenarios(name: str) -> pytest.MarkDecorator:
+    """Run a test with each scenario of a file, and with each of its rows."""
+    found = []
+    text = (DIRECTORY / f"{name}.yaml").read_text()
+    for title, given in yaml.load(text, yaml.CSafeLoader).items():
+        if title == "anchors":
+            continue
+        case = {"steps": given} if isinstance(given, list) else given
+        marks = [pytest.mark.slow] if case.get("slow") else []
+        for number, row in enumerate(case.get("rows", [[]])):
+            cells = row if isinstance(row, list) else [row]
+            values = dict(zip(case.get("row", ()), cells, strict=True))
+            label = f"{title} {number}" if values else title
+            found.append(pytest.param(Scenario(case, values), id=label, marks=marks))
+    return pytest.mark.parametrize("scenario", found)
+
+
+class Scenario:
+    """One scenario, with the values of one row."""
+
+    def __init__(self, case: JSON, values: JSON) -> None:
+        self._case = case
+        self._values = values
+
+    async def play(
+        self,
+        cluster: Callable[..., Hands],
+        config: Callable[..., Config],
+        **options: Any,
+    ) -> None:
+        """Play it on a cluster with these options, except those that it has itself."""
+        own = _filled(self._case.get("cluster", {}), self._values)
+        options |= own
+        if "features" in own:
+            options["features"] = FeatureGates(own["features"])
+        async with AsyncExitStack() as running:
+            player = _Player(cluster(**options), config, self._values, running)
+            player.is_confined = bool(options.get("rbac"))
+            await player.play(self._case["steps"])
+
+
+class _Player:
+    is_confined = False
+
+    def __init__(
+        self,
+        cluster: Hands,
+        config: Callable[..., Config],
+        values: JSON,
+        running: AsyncExitStack,
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._values = dict(values)
+        self._running = running
+        self._recording = RecordingTransport(cluster.transport)
+        self._watches = SilentWatches(cluster.transport)
+        self._meddler: Before | None = None
+
+    async def play(self, steps: list[Any]) -> None:
+        for given in steps:
+            step = dict(given) if isinstance(given, dict) else {given: None}
+            refused = _filled(step.pop("refused", None), self._values)
+            for key, value in step.items():
+                *before, last = str(key).split("; ")
+                for each in before:
+                    await self._act(each, None)
+                if refused is None:
+                    await self._act(last, value)
+                    continue
+                with pytest.raises(Refusal) as error:
+                    await self._act(last, value)
+                assert error.value.message == refused
+
+    async def _act(self, key: str, value: Any) -> None:
+        name, equals, call = key.rpartition(" = ")
+        if _SECONDS.fullmatch(call):
+            await asyncio.sleep(float(call))
+            expected = _filled(value or {}, self._values)
+            shown = {call: await self._call(call) for call in expected}
+            assert shown == expected
+            return
+        if not call.startswith(("before ", "times ")):
+            value = _filled(value, self._values)
+        found = await self._call(call, value)
+        if equals:
+            self._values[name] = found
+
+    async def _call(self, key: str, value: Any = None) -> Any:
+        verb, *words = str(_filled(key, self._values)).split(" ")
+        if verb == "count":
+            return len(await self._call(" ".join(words)))
+        if verb in ("before", "times"):
+            value = [value]
+        named = dict(each.split("=", 1) for each in words if _NAMED.match(each))
+        arguments: list[Any] = [each for each in words if not _NAMED.match(each)]
+        options = {name: yaml.safe_load(each) for name, each in named.items()}
+        if isinstance(value, dict):
+            options |= value
+        elif value is not None:
+            arguments += value if isinstance(value, list) else [value]
+        own = self if hasattr(_Player, verb) else self._cluster
+        found = getattr(own, verb)(*arguments, **options)
+        found = await found if asyncio.iscoroutine(found) else found
+        return msgspec.json.decode(msgspec.json.encode(found))  # tuples are lists then
+
+    async def run(
+        self, hours: float = 0, features: JSON | None = None, **options: Any
+    ) -> None:
+        await self._running.aclose()
+        config = self._config(**options)
+        if features:
+            config = replace(config, features=FeatureGates(features))
+        if self.is_confined:
+            context = self._cluster.confined_manager(config)
+        else:
+            clock = LoopClock(EPOCH + timedelta(hours=hours)) if hours else None
+            context = self._cluster.manager(config, self._watches, clock=clock)
+        self._recording = await self._running.enter_async_context(context)
+
+    async def stop(self) -> None:
+        await self._running.aclose()
+
+    def _meddle(self, method: str, path: str, act: Any, times: int) -> None:
+        assert not self.is_confined
+        inner = self._watches.inner
+        self._meddler = Before(self._cluster, method, path, act, times, inner)
+        self._watches.inner = self._meddler
+
+    def before(self, method: str, path: str, steps: list[Any], times: int = 1) -> None:
+        self._meddle(method, path, lambda: self.play(steps), times)
+
+    def refuse(
+        self,
+        method: str,
+        path: str,
+        code: str,
+        reason: str = "",
+        why: str = "no",
+        times: int = 999,
+    ) -> None:
+        answer = refusal(int(code), reason, why)
+        self._meddle(method, path, lambda: answer, times)
+
+    def accept(self) -> None:
+        assert self._meddler
+        self._meddler.times = 0
+
+    def seen(self) -> int:
+        assert self._meddler
+        return self._meddler.seen
+
+    async def between(self, least: str, most: str, *call: str) -> bool:
+        found = await self._call(" ".join(call))
+        return bool(int(least) <= found <= int(most))
+
+    def silence(self, plural: str) -> None:
+        self._watches.silence(plural)
+
+    def speak(self, plural: str) -> None:
+        self._watches.speak(plural)
+
+    def writes(self) -> list[str]:
+        return [_shown(each) for each in self._recording.writes]
+
+    def methods(self) -> list[str]:
+        return [each.method for each in self._recording.writes]
+
+    def sent(self, number: str) -> Any:
+        return msgspec.json.decode(self._recording.writes[int(number)].body)
+
+    def forget(self) -> None:
+        self._recording.writes.clear()
+
+    async def times(self, number: str, steps: list[Any]) -> None:
+        for each in range(int(number)):
+            self._values["number"] = each
+            await self.play(steps)
+
+    def at(self, resource: str, name: str, path: str) -> Any:
+        found: Any = self._cluster.stored(resource, name)
+        for step in path.split("."):
+            found = found[int(step)] if isinstance(found, list) else found.get(step)
+            if found is None:
+                break
+        return found
+
+
+_SECONDS: Final = re.compile(r"[\d.]+")
+_NAMED: Final = re.compile(r"[\w./-]+=")
+
+
+def _shown(write: Write) -> str:
+    path = re.sub(r"^/api/v1/|^/apis/[^/]+/[^/]+/", "", write.path)
+    return f"{write.method} {path.removeprefix('namespaces/default/')} {write.status}"
+
+
+def _filled(value: Any, values: JSON) -> Any:
+    """Return a value in which each ``$name`` stands for its value."""
+    if isinstance(value, dict):
+        pairs = ((_filled(k, values), _filled(v, values)) for k, v in value.items())
+        return dict(pairs)
+    if isinstance(value, list):
+        return [_filled(each, values) for each in value]
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    if value[1:] in values:
+        return values[value[1:]]
+    return re.sub(r"\$(\w+)", lambda each: str(values.get(each[1], each[0])), value)
