@@ -29,7 +29,7 @@ from controller_manager.registry import registry
 from tests.clusters import ROOT_CA, Cluster, run_manager
 from tests.config.accounts import account_of
 from tests.config.manifests import arguments_of, config_of, static_pod
-from tests.conformance.signing_files import signing_files
+from tests.conformance.arguments import signing_files
 from tests.controllers.certificates.authorities import condition, signing_request
 from tests.controllers.user import settle
 from tests.meddler import Observer

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Transport
-from tests.conformance.paths import is_cluster_scoped, path_of
+from tests.conformance.objects import is_cluster_scoped, path_of
 
 MERGE: Final = "application/merge-patch+json"
 PATCH_TYPES: Final = {

@@ -1,12 +1,12 @@
 """Renews the leases of nodes, as their kubelets would."""
 
 import asyncio
+from datetime import datetime
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
-from tests.conformance import kubelet
 from tests.conformance.access import MERGE, NOT_FOUND, Access
-from tests.conformance.paths import path_of
+from tests.conformance.objects import path_of
 
 
 def with_heartbeats(steps: list[JSON]) -> list[JSON]:
@@ -50,7 +50,7 @@ class Heartbeats:
             await self._access.call("POST", "/api/v1/namespaces", namespace)
         while True:
             for node in nodes:
-                await self._renew(kubelet.lease(node, self._clock.now()))
+                await self._renew(lease_of(node, self._clock.now()))
             await asyncio.sleep(self._interval)
 
     async def _renew(self, lease: JSON) -> None:
@@ -60,3 +60,15 @@ class Heartbeats:
         found = await self._access.call("PATCH", path, spec, MERGE, expected=NOT_FOUND)
         if found["kind"] != "Lease":
             await self._access.call("POST", leases, lease)
+
+
+def lease_of(node: str, now: datetime) -> JSON:
+    """Return the lease of a node whose kubelet has just renewed it."""
+    return {
+        "metadata": {"name": node, "namespace": "kube-node-lease"},
+        "spec": {
+            "holderIdentity": node,
+            "leaseDurationSeconds": 40,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        },
+    }

@@ -1,26 +1,13 @@
 """The manager that a scenario is played with; the scenario may stop and start it."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from http import HTTPStatus
-from typing import Protocol, Self
+from typing import Self
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import RecordingTransport, Write
-
-
-class Manager(Protocol):
-    """The manager that a scenario is played with."""
-
-    async def start(self) -> None:
-        """Start it again."""
-
-    async def stop(self) -> None:
-        """End it; it may be started again."""
-
-    def created(self) -> list[JSON]:
-        """Return the objects that it has created, as the server answered."""
 
 
 class SwitchedManager:
@@ -56,14 +43,9 @@ class SwitchedManager:
 
     def created(self) -> list[JSON]:
         """Return the objects that it has created, as the server answered."""
-        return created_by(self.writes)
-
-
-def created_by(writes: Iterable[Write]) -> list[JSON]:
-    """Return the objects that writes have created, as the server answered."""
-    answers = (
-        json.loads(each.answer)
-        for each in writes
-        if (each.method, each.status) == ("POST", HTTPStatus.CREATED)
-    )
-    return [each for each in answers if each.get("metadata", {}).get("name")]
+        answers = (
+            json.loads(each.answer)
+            for each in self.writes
+            if (each.method, each.status) == ("POST", HTTPStatus.CREATED)
+        )
+        return [each for each in answers if each.get("metadata", {}).get("name")]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from tests.conformance.access import Other
+from tests.conformance.objects import is_ready
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"
@@ -254,13 +255,6 @@ def _owner(pod: JSON) -> str | None:
         if each.get("controller"):
             return f"{each['kind']}/{each['name']}"
     return None
-
-
-def is_ready(pod: JSON) -> bool:
-    return any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in pod.get("status", {}).get("conditions", [])
-    )
 
 
 def _event(obj: JSON) -> str:

@@ -1,24 +1,23 @@
 """Plays the steps of a scenario, as a user and as the nodes."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
+from controller_manager.devcluster.scheme.patches import merge_patch
 from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
-from tests.conformance.form import Form
 from tests.conformance.heartbeats import Heartbeats
-from tests.conformance.managers import Manager
-from tests.conformance.metrics import Metrics, Require
-from tests.conformance.paths import api_version_of
+from tests.conformance.managers import SwitchedManager
+from tests.conformance.normalise import GroupedForm
+from tests.conformance.objects import api_version_of, field
 from tests.conformance.placeholders import filled, repeated
-from tests.conformance.pods import Pods
-from tests.conformance.selection import SELECTORS, field
-from tests.conformance.stored import change_stored
+from tests.conformance.pods import SELECTORS, Pods
+from tests.conformance.whole import WholeForm
 
 QUIET: Final = 0.8
 POLL: Final = 0.05
@@ -46,6 +45,16 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """The fields that a step may have; a step with others is refused."""
 
 
+_METRICS: Final = "devcluster-metrics"
+"""The config map with the answers of the metrics APIs of a development cluster."""
+
+_OF_THE_SERVER: Final = (
+    "creationTimestamp",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+)
+
 _ABSENT: Final = ("code", "reason")
 """The fields of a wait until an object is gone; objects do not have them."""
 
@@ -61,8 +70,7 @@ class Player:
     A checkpoint has the recording's form. It is taken when nothing has changed for
     `quiet` seconds; state and nodes are polled every `poll` seconds. An awaited
     state may come `patience` seconds too late. The first step is played
-    after `delay` seconds. `require_metrics` makes sure that the cluster has metrics
-    APIs.
+    after `delay` seconds.
     """
 
     def __init__(
@@ -70,13 +78,12 @@ class Player:
         transport: Transport,
         namespace: str,
         clock: Clock,
-        form: Form,
-        manager: Manager,
+        form: GroupedForm | WholeForm,
+        manager: SwitchedManager,
         *,
         quiet: float = QUIET,
         poll: float = POLL,
         patience: float = 0.0,
-        require_metrics: Require | None = None,
         delay: float = 0.0,
     ) -> None:
         self._form = form
@@ -103,7 +110,7 @@ class Player:
             "create": self._create,
             "patch": self._patch,
             "delete": self._delete,
-            "etcd": partial(change_stored, self._access),
+            "etcd": self._change_stored,
             "sleep": asyncio.sleep,
             "second": self._second,
             "wait": self._wait,
@@ -112,7 +119,7 @@ class Player:
             "restart": self._stop_manager,
             "start": self._start_manager,
             "heartbeat": self._heartbeats.keep,
-            "metrics": Metrics(self._access, require_metrics).answer,
+            "metrics": self._answer_metrics,
             "evict": self._evict,
             "ready": self._pods.ready,
             "finish": self._pods.finish,
@@ -206,6 +213,32 @@ class Player:
         answer = await self._access.call("DELETE", path, step.get("options") or {})
         about: JSON = answer.get("details") or answer["metadata"]
         self._deleted[path] = about["uid"]
+
+    async def _change_stored(self, step: JSON) -> None:
+        """Change a stored object as an older API server has left it.
+
+        The API server may refuse such a write. So the object is deleted and made anew
+        while the manager is stopped; only its uid and its age differ then.
+        """
+        kind, namespace = step["kind"], step.get("namespace", "")
+        name = await self._access.full_name(kind, step["name"])
+        path = self._access.path(kind, name, namespace=namespace)
+        obj = merge_patch(await self._access.call("GET", path), step["merge"])
+        for each in _OF_THE_SERVER:
+            obj["metadata"].pop(each, None)
+        options = {"propagationPolicy": "Background"}
+        await self._access.call("DELETE", path, options)
+        await self._access.call("POST", path.rpartition("/")[0], obj)
+
+    async def _answer_metrics(self, answers: JSON) -> None:
+        """Let the metrics APIs of a development cluster answer this."""
+        body = {"data": {"answers": json.dumps(answers)}}
+        collection = self._access.path("ConfigMap")
+        path = f"{collection}/{_METRICS}"
+        found = await self._access.call("PATCH", path, body, MERGE, expected=NOT_FOUND)
+        if found["kind"] != "ConfigMap":
+            body = {**body, "metadata": {"name": _METRICS}}
+            await self._access.call("POST", collection, body)
 
     async def _evict(self, step: JSON) -> None:
         for code in await self._pods.evict(step):

@@ -2,12 +2,46 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
-from tests.conformance import kubelet
 from tests.conformance.access import GONE_OR_CHANGED, MERGE, Access
-from tests.conformance.selection import select, wanted_node
+from tests.conformance.objects import field, is_ready
+
+SELECTORS: Final = frozenset(
+    (
+        "selector",
+        "name",
+        "image",
+        "phase_is",
+        "index",
+        "on",
+        "isready",
+        "unready",
+        "terminating",
+        "count",
+    )
+)
+"""The fields of a step that select pods; `selector` selects them by their labels."""
+
+_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_NODE_TERMS: Final = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    ".nodeSelectorTerms"
+)
+
+
+def wanted_node(pod: JSON) -> str | None:
+    """Return the node that a pod's node affinity asks for by name."""
+    for term in field(pod, _NODE_TERMS) or []:
+        for each in term.get("matchFields") or []:
+            if each["key"] == "metadata.name":
+                return str(each["values"][0])
+    return None
+
 
 Auto = str | bool | dict[str, float] | None
 """Make pods ready without a kubelet."""
@@ -67,7 +101,7 @@ class Pods:
     async def finish(self, step: JSON) -> None:
         """Let the pods end."""
         for pod in await self.expected(step):
-            await self._set_status(pod, kubelet.ended(pod, step, self._clock.now()))
+            await self._set_status(pod, ended_status(pod, step, self._clock.now()))
 
     async def podstatus(self, step: JSON) -> None:
         """Change the status of the pods."""
@@ -117,12 +151,12 @@ class Pods:
                     await self._bind(pod, None)
                     await self._make_ready(pod, ago)
                 elif how == "finish" and phase == "Running":
-                    ended = kubelet.ended(pod, {}, self._clock.now())
+                    ended = ended_status(pod, {}, self._clock.now())
                     await self._set_status(pod, ended)
             await asyncio.sleep(self._poll)
 
     async def _make_ready(self, pod: JSON, ago: float, ip: str = "") -> None:
-        status = kubelet.running(self._clock.now(), self._conditions, ago, ip)
+        status = running_status(self._clock.now(), self._conditions, ago, ip)
         await self._set_status(pod, status)
 
     async def _set_status(self, pod: JSON, status: JSON) -> None:
@@ -155,3 +189,97 @@ class Pods:
         path = self._access.path("Pod", name, "eviction")
         answer = await self._access.call("POST", path, eviction, expected=_REFUSED)
         return int(answer["code"]) if answer.get("status") == "Failure" else 201
+
+
+def select(pods: list[JSON], step: JSON) -> list[JSON]:
+    """Return the pods that a step is about, oldest first, at most `count`.
+
+    Pods that are being deleted are selected only by a step that says `terminating`.
+    """
+    chosen = [each for each in pods if _fits(each, step)]
+    chosen.sort(key=_age)
+    return chosen[: step.get("count", len(chosen))]
+
+
+def _fits(pod: JSON, step: JSON) -> bool:
+    metadata, spec = pod["metadata"], pod["spec"]
+    pairs = (
+        ("name", metadata["name"]),
+        ("image", spec["containers"][0]["image"]),
+        ("phase_is", pod.get("status", {}).get("phase")),
+    )
+    return (
+        bool(step.get("terminating")) == ("deletionTimestamp" in metadata)
+        and all(step.get(name) in (None, value) for name, value in pairs)
+        and ("index" not in step or str(step["index"]) == _index(pod))
+        and ("on" not in step or step["on"] in (spec.get("nodeName"), wanted_node(pod)))
+        and not (step.get("isready") and not is_ready(pod))
+        and not (step.get("unready") and is_ready(pod))
+    )
+
+
+def _index(pod: JSON) -> str | None:
+    found: str | None = pod["metadata"].get("annotations", {}).get(_INDEX)
+    return found
+
+
+def _age(pod: JSON) -> tuple[str, str]:
+    return pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
+
+
+def running_status(
+    now: datetime, conditions: Sequence[str], ago: float = 0, ip: str = ""
+) -> JSON:
+    """Return the status of a pod that has been ready for `ago` seconds, with its IP."""
+    stamp = format_time(now - timedelta(seconds=ago))
+    addresses = {"podIP": ip, "podIPs": [{"ip": ip}]} if ip else {}
+    return {
+        "phase": "Running",
+        "startTime": stamp,
+        "conditions": [
+            {"type": each, "status": "True", "lastTransitionTime": stamp}
+            for each in conditions
+        ],
+        **addresses,
+    }
+
+
+def ended_status(pod: JSON, step: JSON, now: datetime) -> JSON:
+    """Return the status of a pod whose containers have ended, as a step describes.
+
+    `phase` is Succeeded by default; the step may also give the exit code and reason of
+    the first container, and `ago`: how many seconds ago it ended.
+    """
+    phase = step.get("phase", "Succeeded")
+    well = phase == "Succeeded"
+    at = now - timedelta(seconds=step.get("ago", 0))
+    terminated = {
+        "exitCode": step.get("exitCode", 0 if well else 1),
+        "reason": step.get("reason", "Completed" if well else "Error"),
+        "startedAt": format_time(at - timedelta(seconds=1)),
+        "finishedAt": format_time(at),
+    }
+    conditions = [
+        {
+            "type": each,
+            "status": "False",
+            "reason": "PodCompleted" if well else "PodFailed",
+            "lastTransitionTime": format_time(at),
+        }
+        for each in ("Ready", "ContainersReady")
+    ]
+    return {
+        "phase": phase,
+        "conditions": conditions + step.get("conditions", []),
+        "containerStatuses": [
+            {
+                "name": each["name"],
+                "image": each["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"terminated": terminated},
+            }
+            for each in pod["spec"]["containers"]
+        ],
+    }

@@ -24,15 +24,12 @@ from controller_manager.registry import registry
 from tests.clusters import EPOCH, NAMESPACES, Cluster, Write, make_config
 from tests.conformance import normalise, whole
 from tests.conformance.access import Other, other
-from tests.conformance.arguments import Arguments, arguments
+from tests.conformance.arguments import Arguments, arguments, with_files
 from tests.conformance.deliberate import AMENDMENTS
-from tests.conformance.form import Form
 from tests.conformance.heartbeats import with_heartbeats
-from tests.conformance.managers import Manager
-from tests.conformance.metrics import Require
+from tests.conformance.managers import SwitchedManager
 from tests.conformance.normalise import GroupedForm
 from tests.conformance.player import QUIET, Player
-from tests.conformance.signing_files import with_files
 from tests.conformance.subjects import SUBJECTS, Subject
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import concerns
@@ -238,7 +235,7 @@ class Recording:
     def _others(self) -> list[Other]:
         return [other(each) for each in self._content.get("also", ())]
 
-    def form(self) -> Form:
+    def form(self) -> GroupedForm | WholeForm:
         """Return the form of the checkpoints, without any alias yet."""
         kinds: Sequence[str] = self._content.get("kinds", ())
         return GroupedForm(kinds) if self.family in _GROUPED else self.whole_form()
@@ -256,9 +253,8 @@ class Recording:
         self,
         transport: Transport,
         clock: Clock,
-        manager: Manager,
-        form: Form | None = None,
-        require_metrics: Require | None = None,
+        manager: SwitchedManager,
+        form: GroupedForm | WholeForm | None = None,
         **patience: float,
     ) -> Player:
         """Return the player of the steps; `patience` as in Player, in seconds.
@@ -275,7 +271,6 @@ class Recording:
             clock,
             form,
             manager,
-            require_metrics=require_metrics,
             delay=1.0 if self.family == "podgc" else 0.0,
             **patience,
         )

@@ -9,8 +9,8 @@ import pytest
 
 from controller_manager.devcluster.http_server import client_certificate
 from controller_manager.serving.certificates import self_signed
+from tests.conformance.arguments import signing_files, with_files
 from tests.conformance.readable import certificate_content, readable
-from tests.conformance.signing_files import signing_files, with_files
 
 
 def encoded(text: str) -> str:

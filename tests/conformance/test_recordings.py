@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.registry import registry
 from tests.conformance.deliberate import AMENDMENTS
-from tests.conformance.paths import path_of
+from tests.conformance.objects import path_of
 from tests.conformance.recordings import (
     ALL_RECORDINGS,
     DIRECTORY,

@@ -13,9 +13,8 @@ from controller_manager.api.json_objects import JSON
 from tests.conformance.access import other
 from tests.conformance.aliases import Aliases
 from tests.conformance.endpoints import in_order, packed
-from tests.conformance.normalise import is_ready
+from tests.conformance.objects import field, is_ready
 from tests.conformance.readable import readable
-from tests.conformance.selection import field
 
 _NOISE: Final = frozenset(
     (

@@ -14,7 +14,7 @@ from controller_manager.devcluster.scheme.models import zeros_of
 from tests.clusters import Write
 from tests.conformance.access import Other
 from tests.conformance.aliases import Aliases
-from tests.conformance.paths import path_of
+from tests.conformance.objects import path_of
 from tests.conformance.whole import whole, without_noise
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
