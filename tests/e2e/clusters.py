@@ -14,9 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
 import yaml
 
 KUBECTL: Final = shutil.which("kubectl")
+NEEDS_KUBECTL: Final = [
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
+]
+"""The marks of each test here."""
 
 Kubectl = Callable[..., str]
 """Runs kubectl with arguments in its own namespace; returns the output."""

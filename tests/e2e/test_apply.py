@@ -1,17 +1,16 @@
-"""kubectl applies on the server, and shows objects that controllers apply."""
+"""kubectl moves from client-side to server-side apply, and shows the managers."""
 
-import pytest
+import json
+
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from tests.e2e.clusters import KUBECTL, Kubectl
-from tests.e2e.shown import create
+from tests.e2e.clusters import NEEDS_KUBECTL, Kubectl
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
+
+APPLY = ("apply", "--server-side", "-f", "-")
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def deployment(replicas: int) -> str:
@@ -32,79 +31,102 @@ def deployment(replicas: int) -> str:
     )
 
 
-def test_a_scaled_deployment_is_applied_only_by_force(kubectl: Kubectl) -> None:
-    apply = ("apply", "--server-side", "-f", "-")
-    for _ in range(2):
-        applied = kubectl(*apply, stdin=deployment(1))
-        assert applied == "deployment.apps/web serverside-applied\n"
-    kubectl("scale", "deployment", "web", "--replicas=3")
-    refused = kubectl(*apply, stdin=deployment(1), ok=False)
-    first, *_ = refused.splitlines()
-    assert first == (
-        'error: Apply failed with 1 conflict: conflict with "kubectl" with subresource '
-        '"scale" using apps/v1: .spec.replicas'
+def shown(kubectl: Kubectl, what: str) -> JSON:
+    found: JSON = json.loads(kubectl("get", what, "-o=json", "--show-managed-fields"))
+    return found
+
+
+def managers(obj: JSON) -> list[tuple[str, str]]:
+    """Return the managers of the fields of an object, without those of its status."""
+    entries = obj["metadata"]["managedFields"]
+    return [
+        (each["manager"], each["operation"])
+        for each in entries
+        if "subresource" not in each
+    ]
+
+
+def test_a_deployment_that_a_client_applied_is_applied_on_the_server(
+    kubectl: Kubectl,
+) -> None:
+    kubectl("apply", "-f", "-", stdin=deployment(1))
+    web = shown(kubectl, "deployment/web")
+    assert managers(web) == [("kubectl-client-side-apply", "Update")]
+    kubectl(*APPLY, stdin=deployment(2))
+    web = shown(kubectl, "deployment/web")
+    assert set(managers(web)) == {
+        ("kubectl", "Apply"),
+        ("kubectl-last-applied", "Apply"),
+    }
+    applied = json.loads(web["metadata"]["annotations"][LAST])
+    assert applied["spec"]["replicas"] == web["spec"]["replicas"] == 2
+    seen = yaml.safe_load(kubectl("apply", "view-last-applied", "deployment/web"))
+    assert seen == applied
+    for flags in ((), ("--server-side",)):
+        changes = kubectl("diff", *flags, "-f", "-", stdin=deployment(3), ok=False)
+        assert "-  replicas: 2" in changes
+        assert "+  replicas: 3" in changes
+    kubectl("apply", "-f", "-", stdin=deployment(4))
+    kubectl(*APPLY, stdin=deployment(5))
+    assert shown(kubectl, "deployment/web")["spec"]["replicas"] == 5
+
+
+def test_two_manifests_own_their_parts_of_an_object(kubectl: Kubectl) -> None:
+    """Fields that one no longer has are removed; fields of the other one stay."""
+
+    def apply(manager: str, *, ok: bool = True, **data: str) -> str:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+        manifest = yaml.safe_dump({**body, "data": data})
+        by = f"--field-manager={manager}"
+        return kubectl(*APPLY, by, stdin=manifest, ok=ok)
+
+    apply("one", a="1", b="1")
+    apply("two", b="1", c="1")
+    apply("one", a="1")
+    refused = apply("one", ok=False, c="2")
+    assert refused.startswith(
+        'error: Apply failed with 1 conflict: conflict with "two": .data.c\n'
     )
-    kubectl(*apply, "--force-conflicts", stdin=deployment(1))
-    path = "jsonpath={.spec.replicas}"
-    assert kubectl("get", "deployment", "web", "-o", path) == "1"
-    kubectl("diff", "--server-side", "-f", "-", stdin=deployment(1))
+    found = shown(kubectl, "configmap/m")
+    assert found["data"] == {"a": "1", "b": "1", "c": "1"}
+    assert managers(found) == [("one", "Apply"), ("two", "Apply")]
 
 
-def test_a_role_gathers_rules_and_a_policy_gets_its_status(kubectl: Kubectl) -> None:
-    kubectl("create", "clusterrole", "e2e-all", "--aggregation-rule=e2e=true")
-    kubectl("create", "clusterrole", "e2e-one", "--verb=get", "--resource=pods")
-    kubectl("label", "clusterrole", "e2e-one", "e2e=true")
-    gathered = "jsonpath={.rules[0].resources[0]}"
-    kubectl("wait", f"--for={gathered}=pods", "clusterrole/e2e-all", "--timeout=20s")
-    create(kubectl, _policy("e2e-policy", "object.replicas > 1"))
-    policy = "validatingadmissionpolicy/e2e-policy"
-    seen = "jsonpath={.status.observedGeneration}"
-    kubectl("wait", f"--for={seen}=1", policy, "--timeout=20s")
-    warnings = "jsonpath={.status.typeChecking.expressionWarnings[*].warning}"
-    assert kubectl("get", policy, "-o", warnings) == (
-        "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'\n"
-        " | object.replicas > 1\n"
-        " | ......^\n"
+def test_objects_without_a_manifest_leave_the_applied_set(kubectl: Kubectl) -> None:
+    def apply(*names: str, flags: tuple[str, ...] = ()) -> str:
+        maps = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+            for name in names
+        ]
+        return kubectl(
+            "apply",
+            "--prune",
+            f"--applyset=configmaps/set{len(flags)}",
+            *flags,
+            *("-f", "-"),
+            stdin=yaml.safe_dump_all(maps),
+            KUBECTL_APPLYSET="true",
+        )
+
+    apply("a", "b")
+    assert "configmap/b pruned" in apply("a")
+    apply("c", "d", flags=("--server-side",))
+    assert "configmap/d pruned" in apply("c", flags=("--server-side",))
+    left = kubectl("get", "configmaps", "-o=name").split()
+    assert {"configmap/a", "configmap/c"} <= set(left)
+    assert not {"configmap/b", "configmap/d"} & set(left)
+
+
+def test_a_manifest_with_mistakes_is_refused(kubectl: Kubectl) -> None:
+    """By the server, also if kubectl does not validate it."""
+    manifest: JSON = yaml.safe_load(deployment(1))
+    manifest["spec"]["replica"] = 1
+    text = yaml.safe_dump(manifest)
+    refused = kubectl(*APPLY, "--validate=false", stdin=text, ok=False)
+    assert refused.endswith(".spec.replica: field not declared in schema\n")
+    manifest = yaml.safe_load(deployment(1))
+    manifest["spec"]["template"]["spec"]["containers"] *= 2
+    refused = kubectl(*APPLY, stdin=yaml.safe_dump(manifest), ok=False)
+    assert refused.endswith(
+        '.spec.template.spec.containers: duplicate entries for key [name="c"]\n'
     )
-
-
-def _policy(name: str, expression: str) -> JSON:
-    rule = {
-        "apiGroups": ["apps"],
-        "apiVersions": ["v1"],
-        "resources": ["deployments"],
-        "operations": ["CREATE"],
-    }
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": expression}],
-        },
-    }
-
-
-def test_a_range_of_services_is_kept_while_it_is_in_use(kubectl: Kubectl) -> None:
-    """Its condition names the reason; it is removed after the service."""
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"ports": [{"port": 80}], "clusterIP": "172.28.0.9"},
-    }
-    ranges = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "ServiceCIDR",
-        "metadata": {"name": "e2e-range"},
-        "spec": {"cidrs": ["172.28.0.0/24"]},
-    }
-    create(kubectl, ranges)
-    ready = "--for=condition=Ready"
-    kubectl("wait", ready, "servicecidr/e2e-range", "--timeout=20s")
-    create(kubectl, service)
-    kubectl("delete", "servicecidr", "e2e-range", "--wait=false")
-    kubectl("wait", f"{ready}=False", "servicecidr/e2e-range", "--timeout=20s")
-    kubectl("delete", "service", "web")
-    kubectl("wait", "--for=delete", "servicecidr/e2e-range", "--timeout=30s")

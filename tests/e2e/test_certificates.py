@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import (
     KUBECTL,
+    NEEDS_KUBECTL,
     Kubectl,
     kubectl_in,
     running_cluster,
@@ -23,11 +24,7 @@ from tests.e2e.clusters import (
 )
 from tests.e2e.shown import create, table
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 tells_who_asks = pytest.mark.skipif(
     KUBECTL is None or version() < (1, 28), reason="kubectl auth whoami asks v1beta1"
@@ -137,56 +134,6 @@ def test_a_request_that_is_denied_stays_so(kubectl: Kubectl, tmp_path: Path) -> 
     assert 'certificate signing request "joe" is already Denied' in refused
     (row,) = table(kubectl, "csr", "joe", "--no-headers")
     assert row == f"joe  AGE  {SIGNER}  {AS_ADMIN}  24h  Denied"
-
-
-@tells_who_asks
-def test_a_bootstrap_token_authenticates_a_new_node(
-    kubectl: Kubectl, tmp_path: Path
-) -> None:
-    """Until a user deletes it."""
-    kubectl(
-        *("create", "secret", "generic", "bootstrap-token-abcdef"),
-        *("--namespace=kube-system", "--type=bootstrap.kubernetes.io/token"),
-        *("--from-literal=token-id=abcdef", f"--from-literal=token-secret={PROOF}"),
-        "--from-literal=usage-bootstrap-authentication=true",
-    )
-    assert table(
-        kubectl, "secrets", "--namespace=kube-system", "-o", "wide", "--no-headers"
-    ) == ["bootstrap-token-abcdef  bootstrap.kubernetes.io/token  3  AGE"]
-    newcomer = as_other(kubectl, tmp_path, f"--token={TOKEN}")
-    shown = json.loads(kubectl(*newcomer, "auth", "whoami", "-o", "json"))
-    assert shown["status"]["userInfo"] == {
-        "username": "system:bootstrap:abcdef",
-        "groups": ["system:bootstrappers", "system:authenticated"],
-    }
-    kubectl("delete", "secret", "bootstrap-token-abcdef", "--namespace=kube-system")
-    refused = kubectl(*newcomer, "auth", "whoami", ok=False)
-    assert "You must be logged in to the server" in refused
-
-
-def test_a_secret_gets_the_token_of_its_account(
-    kubectl: Kubectl, tmp_path: Path
-) -> None:
-    """It authenticates the account, and its secret has the date of the last use."""
-    kubectl("create", "serviceaccount", "bot")
-    annotations = {"kubernetes.io/service-account.name": "bot"}
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "bot", "annotations": annotations},
-        "type": "kubernetes.io/service-account-token",
-    }
-    create(kubectl, secret)
-    kubectl("wait", "secret/bot", "--for=jsonpath={.data.token}", "--timeout=20s")
-    (row,) = table(kubectl, "secret", "bot", "--no-headers")
-    assert row == "bot  kubernetes.io/service-account-token  3  AGE"
-    token = base64.b64decode(
-        kubectl("get", "secret", "bot", "-o", "jsonpath={.data.token}")
-    ).decode()
-    bot = as_other(kubectl, tmp_path, f"--token={token}")
-    assert "bot" in kubectl(*bot, "get", "secret/bot", "-o", "name")
-    (day,) = re.findall(r"token-last-used=(\S+)", kubectl("describe", "secret", "bot"))
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
 
 
 @tells_who_asks

@@ -2,16 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.e2e.clusters import KUBECTL, Kubectl, version
+from tests.e2e.clusters import NEEDS_KUBECTL, Kubectl, version
 from tests.e2e.shown import table
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 DIRECTORY = Path(__file__).parents[1] / "data" / "custom_resources"
 

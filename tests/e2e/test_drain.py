@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
-from tests.e2e.clusters import KUBECTL, Kubectl, validation
+from tests.e2e.clusters import NEEDS_KUBECTL, Kubectl, validation
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 

@@ -3,15 +3,9 @@
 import json
 from typing import Any
 
-import pytest
+from tests.e2e.clusters import NEEDS_KUBECTL, Kubectl, validation
 
-from tests.e2e.clusters import KUBECTL, Kubectl, validation
-
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 ODD = """
     if [ $(expr ${JOB_COMPLETION_INDEX} % 2) -ne 0 ]; then

@@ -1,6 +1,5 @@
 """A real kubectl works on the development cluster as on a real one."""
 
-import json
 import os
 import re
 import subprocess
@@ -12,14 +11,16 @@ import pytest
 import yaml
 
 from tests.controllers.builders import deployment_json
-from tests.controllers.custom_resources import definition
-from tests.e2e.clusters import KUBECTL, Kubectl, gone, names, validation, version
+from tests.e2e.clusters import (
+    NEEDS_KUBECTL,
+    Kubectl,
+    gone,
+    names,
+    validation,
+    version,
+)
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 
 def manifest(**spec: Any) -> str:
@@ -128,24 +129,6 @@ def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
     kubectl("create", "cronjob", "j", "--image=app:v1", "--schedule=* * * * *")
 
 
-def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
-    if version() < (1, 27):
-        pytest.skip("an older kubectl validates by itself")
-    wrong = manifest().replace("replicas:", "replicaz:")
-    output = kubectl("apply", "-f", "-", stdin=wrong, ok=False)
-    assert 'unknown field "spec.replicaz"' in output
-    assert "No resources found" in kubectl("get", "deployments")
-
-
-def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
-    """With upstream's messages."""
-    wrong = manifest(replicas=-1)
-    output = kubectl("apply", *validation(), "-f", "-", stdin=wrong, ok=False)
-    assert "spec.replicas: Invalid value: -1: must be greater than or equal to 0" in (
-        output
-    )
-
-
 def test_the_dependents_of_a_deleted_deployment_are_deleted(kubectl: Kubectl) -> None:
     """Before the deployment with --cascade=foreground, else soon after it."""
     for policy in ("background", "foreground"):
@@ -186,45 +169,6 @@ def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
     patch = '{"metadata": {"finalizers": null}}'
     kubectl("patch", "configmap", "held", "--type=merge", f"--patch={patch}")
     kubectl("wait", "--for=delete", f"namespace/{namespace}", "--timeout=50s")
-
-
-def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> None:
-    crd = definition()
-    kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(crd))
-    kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
-    widget = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-    }
-    kubectl("apply", *validation(), "-f", "-", stdin=yaml.safe_dump(widget))
-    header, row = kubectl("get", "widgets").splitlines()
-    assert (header.split(), row.split()[0]) == (["NAME", "AGE"], "w")
-    uid = kubectl("get", "widget", "w", "-o", "jsonpath={.metadata.uid}")
-    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": uid}
-    dependent = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "s", "ownerReferences": [owner]},
-    }
-    kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(dependent))
-    kubectl("delete", "widget", "w")
-    gone(kubectl, "secrets")
-    kubectl("delete", "crd", "widgets.example.com")
-    kubectl("get", "widgets", ok=False)
-
-
-def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> None:
-    """Until then it is shown as complete."""
-    kubectl("create", "job", "j", "--image=app:v1")
-    kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=30s")
-    row = kubectl("get", "jobs").splitlines()[1]
-    assert row.split()[:3] == ["j", "Complete", "1/1"]
-    _, row = kubectl("get", "pods").splitlines()
-    assert row.split()[1:4] == ["0/1", "Completed", "0"]
-    ttl = json.dumps({"spec": {"ttlSecondsAfterFinished": 0}})
-    kubectl("patch", "job", "j", "--type=merge", f"--patch={ttl}")
-    gone(kubectl, "jobs,pods")
 
 
 def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:

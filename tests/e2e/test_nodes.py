@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.clusters import KUBECTL, Kubectl, kubectl_in, running_cluster
+from tests.e2e.clusters import (
+    NEEDS_KUBECTL,
+    Kubectl,
+    kubectl_in,
+    running_cluster,
+)
 from tests.e2e.shown import table
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 LIFETIME = 120.0
 """Seconds until a stopped node is Unknown, with time to spare."""
@@ -51,22 +52,6 @@ def until(is_so: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.2)
 
 
-def test_nodes_and_their_leases_are_shown_as_on_a_real_cluster(
-    kubectl: Kubectl,
-) -> None:
-    kubectl("label", "node", "node-1", "node-role.kubernetes.io/worker=")
-    assert table(kubectl, "nodes", "-o", "wide", "--no-headers") == [
-        f"node-{number}  Ready  {role}  AGE  v1.36.2  172.18.0.{number + 2}  <none>  "
-        "Debian GNU/Linux 13 (trixie)  6.12.0  containerd://2.1.4"
-        for number, role in enumerate(("control-plane", "worker", "<none>"))
-    ]
-    leases = table(kubectl, "leases", "--namespace=kube-node-lease")
-    assert leases == [
-        "NAME  HOLDER  AGE",
-        *(f"node-{number}  node-{number}  AGE" for number in range(3)),
-    ]
-
-
 def test_a_node_is_described_in_full(kubectl: Kubectl) -> None:
     run_pods(kubectl, 3)
     kubectl("set", "resources", "deployment/web", "--requests=cpu=500m,memory=1Gi")
@@ -98,39 +83,6 @@ def test_a_node_is_described_in_full(kubectl: Kubectl) -> None:
             "Ready": "True",
         }.items()
     )
-
-
-def test_no_pod_goes_to_a_cordoned_or_tainted_node(kubectl: Kubectl) -> None:
-    """Until it is as before."""
-    kubectl("cordon", "node-0")
-    kubectl("taint", "nodes", "node-1", "disk=slow:NoSchedule")
-    until(
-        lambda: "node.kubernetes.io/unschedulable" in kubectl("get", "no", "-o", "yaml")
-    )
-    (row,) = table(kubectl, "node", "node-0", "--no-headers")
-    assert row == "node-0  Ready,SchedulingDisabled  control-plane  AGE  v1.36.2"
-    run_pods(kubectl, 2)
-    assert nodes_of_pods(kubectl) == ["node-2", "node-2"]
-    kubectl("uncordon", "node-0")
-    kubectl("taint", "nodes", "node-1", "disk-")
-    kubectl("scale", "deployment", "web", "--replicas=6")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    assert set(nodes_of_pods(kubectl)) == {"node-0", "node-1", "node-2"}
-
-
-def test_a_taint_evicts_the_pods_that_do_not_tolerate_it(kubectl: Kubectl) -> None:
-    """They are replaced on other nodes."""
-    run_pods(kubectl, 3)
-    assert nodes_of_pods(kubectl) == ["node-0", "node-1", "node-2"]
-    kubectl("taint", "nodes", "node-0", "disk=broken:NoExecute")
-    until(
-        lambda: (
-            len(nodes_of_pods(kubectl)) == 3 and "node-0" not in nodes_of_pods(kubectl)
-        )
-    )
-    events = kubectl("get", "events", "-o", "custom-columns=R:.reason,M:.message")
-    assert "TaintManagerEviction" in events
-    assert "Marking for deletion Pod" in events
 
 
 def test_a_stopped_node_is_lost_and_comes_back(kubectl: Kubectl) -> None:

@@ -10,16 +10,13 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.clusters import KUBECTL, version
+from tests.e2e.clusters import NEEDS_KUBECTL, version
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 FLAGS = ("--without-controllers", "--nodes=0")
 """An API server, without nodes and controllers."""
+
 
 PROJECTS: Final = Path(__file__).parent.parent / "data" / "projects"
 

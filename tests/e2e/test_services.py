@@ -1,4 +1,4 @@
-"""kubectl creates, shows and describes services, budgets, autoscalers and quotas.
+"""kubectl creates, shows and describes services, budgets, autoscalers, workloads.
 
 The server runs without controllers, so that each test writes the statuses itself, and
 compares whole texts.
@@ -6,25 +6,25 @@ compares whole texts.
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
+from tests.controllers.builders import completed_job_status
 from tests.e2e.clusters import (
-    KUBECTL,
+    NEEDS_KUBECTL,
     Kubectl,
     kubectl_in,
     version,
 )
 from tests.e2e.shown import create, described, set_status, table
 
-pytestmark = [
-    pytest.mark.kubectl,
-    pytest.mark.slow,
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
-]
+pytestmark = NEEDS_KUBECTL
 
 FLAGS = ("--without-controllers", "--nodes=0")
 """An API server, without nodes and controllers."""
+
 
 WARNING = (
     "Warning: v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
@@ -255,14 +255,90 @@ def test_autoscalers_are_created_and_shown(kubectl: Kubectl) -> None:
     ]
 
 
-def test_service_cidrs_and_addresses_are_shown(kubectl: Kubectl) -> None:
-    kubectl("create", "service", "clusterip", "web", "--clusterip=10.96.7.7", "--tcp=1")
-    assert table(kubectl, "servicecidrs") == [
-        "NAME  CIDRS  AGE",
-        "kubernetes  10.96.0.0/12  AGE",
-    ]
-    namespace = kubectl("get", "svc", "web", "-o", "jsonpath={.metadata.namespace}")
-    assert table(kubectl, "ipaddresses", "10.96.7.7") == [
-        "NAME  PARENTREF  AGE",
-        f"10.96.7.7  services/{namespace}/web  AGE",
-    ]
+CONTAINERS = [{"name": "c", "image": "app:v1"}, {"name": "side", "image": "side:v1"}]
+FINITE = {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "storageClassName": "fast",
+}
+
+
+def running(app: str, **pod: Any) -> JSON:
+    """Return a selector and the template that it selects."""
+    labels = {"app": app}
+    return {
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": CONTAINERS, **pod},
+        },
+    }
+
+
+def obj(kind: str, api_version: str, name: str, **parts: Any) -> JSON:
+    """Return an object; `parts` are its spec and other fields."""
+    metadata = {"name": name, **parts.pop("metadata", {})}
+    head = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+    return {**head, **parts}
+
+
+DATABASE = obj("StatefulSet", "apps/v1", "db", spec={"replicas": 3, **running("db")})
+AGENT = obj(
+    "DaemonSet", "apps/v1", "agent", spec=running("agent", nodeSelector={"disk": "ssd"})
+)
+TICK = obj(
+    "CronJob",
+    "batch/v1",
+    "tick",
+    spec={
+        "schedule": "*/5 * * * *",
+        "timeZone": "Europe/Berlin",
+        "jobTemplate": {
+            "metadata": {"labels": {"t": "1"}},
+            "spec": {"template": FINITE},
+        },
+    },
+)
+
+
+def test_workloads_are_described(kubectl: Kubectl) -> None:
+    """With the fields that kubectl computes from spec and status."""
+    claims = [{"metadata": {"name": "data"}, "spec": CLAIM}]
+    database = {**DATABASE["spec"], "volumeClaimTemplates": claims}
+    job = obj("Job", "batch/v1", "done", spec={"completions": 1, "template": FINITE})
+    create(kubectl, {**DATABASE, "spec": database}, AGENT, TICK, job)
+    create(kubectl, obj("PersistentVolumeClaim", "v1", "free", spec=CLAIM))
+    set_status(kubectl, "job/done", **completed_job_status())
+    found = {
+        resource: re.sub(r" {2,}", " ", kubectl("describe", resource))
+        for resource in ("sts/db", "ds/agent", "job/done", "cj/tick", "pvc/free")
+    }
+    for resource, lines in {
+        "sts/db": (
+            "Replicas: 3 desired | 0 total",
+            "Update Strategy: RollingUpdate\n Partition: 0",
+            "Volume Claims:\n Name: data\n StorageClass: fast",
+        ),
+        "ds/agent": (
+            "Node-Selector: disk=ssd",
+            "Annotations: deprecated.daemonset.template.generation: 1",
+            "Desired Number of Nodes Scheduled: 0",
+        ),
+        "job/done": (
+            (
+                "Parallelism: 1\nCompletions: 1\nCompletion Mode: NonIndexed\n"
+                "Suspend: false\nBackoff Limit: 6"
+            ),
+            "Pods Statuses: 0 Active / 1 Succeeded / 0 Failed",
+        ),
+        "cj/tick": (
+            "Schedule: */5 * * * *\n",
+            "Concurrency Policy: Allow\nSuspend: False\n",
+            "Successful Job History Limit: 3\nFailed Job History Limit: 1\n",
+            "Last Schedule Time: <unset>\nActive Jobs: <none>",
+        ),
+        "pvc/free": ("StorageClass: fast\nStatus: Pending", "VolumeMode: Filesystem"),
+    }.items():
+        for line in lines:
+            assert line in found[resource]

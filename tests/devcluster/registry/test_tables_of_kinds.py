@@ -17,8 +17,6 @@ NOW: Final = datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC)
 METADATA: Final = {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}
 FILE: Final = Path(__file__).parents[2] / "data" / "devcluster" / "tables.yaml"
 TABLES: Final = yaml.load(FILE.read_text(), yaml.CSafeLoader)
-ELSEWHERE: Final = frozenset(("jobs.batch",))
-"""Kinds with a file of tests about their cells alone."""
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda each: str(each["resource"]))
@@ -40,5 +38,5 @@ def test_a_table_is_that_of_upstream(table: JSON) -> None:
 
 
 def test_every_kind_has_its_table_here() -> None:
-    shown = {table["resource"] for table in TABLES} | ELSEWHERE
+    shown = {table["resource"] for table in TABLES}
     assert {kind.resource for kind in find_kinds() if "list" in kind.verbs} <= shown
