@@ -20,8 +20,7 @@ from controller_manager.explain.target import (
 from controller_manager.explain.view import Unread
 from tests.clusters import Cluster
 from tests.devcluster.registry.test_custom_resources import define
-from tests.explain.given import Given
-from tests.explain.test_objects import view_of
+from tests.explain.given import Given, view_of
 
 pytestmark = pytest.mark.looptime
 

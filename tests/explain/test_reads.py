@@ -1,35 +1,56 @@
-"""All objects of a namespace are read together, a few at a time."""
+"""Objects are read once, a few at a time, and those that were not read are named."""
 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.rest.transport import (
     Request,
     Response,
     Stream,
     Transport,
 )
-from controller_manager.explain.cause import Explanation, Reference, State
+from controller_manager.devcluster.apiserver.security import User
+from controller_manager.devcluster.inmemory import InMemoryTransport
+from controller_manager.explain.cause import Explanation, Item, Reference, State
 from controller_manager.explain.explainer import explain_all, explain_target
 from controller_manager.explain.report import as_text
 from controller_manager.explain.target import parse_target
 from controller_manager.explain.view import Unread
 from tests.clusters import Cluster
-from tests.explain.test_objects import add_node, pod, view_of
+from tests.explain.given import Given, built, view_of
 
 pytestmark = pytest.mark.looptime
 
 
+def pod(state: Any = None, *, ready: bool = False) -> dict[str, Any]:
+    """Return a pod on node-0, with the state of its container."""
+    container = {"name": "app", "image": "a", "imageID": "", "restartCount": 0}
+    status: dict[str, Any] = {"phase": "Running"}
+    if state:
+        status["containerStatuses"] = [{**container, "ready": ready, "state": state}]
+        status["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    containers = [{"name": "app", "image": "a"}]
+    return {"spec": {"nodeName": "node-0", "containers": containers}, "status": status}
+
+
+def add_node(cluster: Cluster, name: str = "node-0") -> None:
+    ready = {"type": "Ready", "status": "True"}
+    cluster.add("Node", name, status={"conditions": [ready]})
+
+
 @dataclass
 class Slow:
-    """Answers each request after some seconds; refuses those for some resources."""
+    """Answers each request after some seconds; refuses some, and hangs at some."""
 
     inner: Transport
     refused: tuple[str, ...] = ()
     seconds: float = 1
+    hangs: str = "nothing"
     seen: Counter[str] = field(default_factory=Counter)
     at_once: int = 0
     most: int = 0
@@ -42,7 +63,7 @@ class Slow:
         self.seen[f"{request.path} {request.query}"] += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
-        await asyncio.sleep(self.seconds)
+        await asyncio.sleep(self.seconds if self.hangs not in request.path else 1e6)
         self.at_once -= 1
         if request.path.endswith(self.refused):
             return Response(403, {}, b'{"kind":"Status","message":"no"}')
@@ -88,22 +109,10 @@ def _failing_pods(cluster: Cluster, count: int) -> None:
     """Add pods that wait for a config map, one on each node."""
     waiting = {"reason": "CreateContainerConfigError", "message": "no map"}
     for number in range(count):
-        status = {
-            "name": "app",
-            "ready": False,
-            "image": "a",
-            "imageID": "",
-            "restartCount": 0,
-            "state": {"waiting": waiting},
-        }
-        given = pod(containerStatuses=[status])
+        given = pod({"waiting": waiting})
         given["spec"]["nodeName"] = f"node-{number}"
         cluster.add("Pod", f"web-{number:02}", **given)
-        cluster.add(
-            "Node",
-            f"node-{number}",
-            status={"conditions": [{"type": "Ready", "status": "True"}]},
-        )
+        add_node(cluster, f"node-{number}")
 
 
 async def test_the_answers_within_the_time_are_kept_and_the_rest_is_named(
@@ -185,17 +194,8 @@ async def test_the_text_names_the_first_objects_that_were_left_out(
 
 async def test_what_healthy_objects_lack_is_named(cluster: Cluster) -> None:
     """A user who may not read nodes is not told that nothing is wrong."""
-    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
-    ready = {"type": "Ready", "status": "True"}
-    status = {
-        "name": "app",
-        "ready": True,
-        "image": "a",
-        "imageID": "",
-        "restartCount": 0,
-        "state": state,
-    }
-    cluster.add("Pod", "web", **pod(containerStatuses=[status], conditions=[ready]))
+    given = pod({"running": {"startedAt": "2026-01-01T00:00:00Z"}}, ready=True)
+    cluster.add("Pod", "web", **given)
     refusing = Slow(cluster.transport, ("/node-0",))
     (found,) = await explain_all(view_of(cluster, refusing), "default")
     assert found == Explanation(
@@ -218,3 +218,66 @@ async def test_the_text_has_only_the_first_lines_about_unread_objects(
     )
     lines = as_text([found], cluster.clock.now(), 80).splitlines()
     assert lines[-2:] == ["  - nodes 'node-19': no answer in time", "  - and 3 more"]
+
+
+async def test_objects_that_may_not_be_read_are_named() -> None:
+    cluster = Cluster(rbac=True)
+    cluster.server.tokens.add("reader", User("reader"))
+    api, group = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+    cluster.add("ClusterRole", "reader", api, rules=[rule])
+    cluster.add(
+        "ClusterRoleBinding",
+        "reader",
+        api,
+        roleRef={"apiGroup": group, "kind": "ClusterRole", "name": "reader"},
+        subjects=[{"apiGroup": group, "kind": "User", "name": "reader"}],
+    )
+    cluster.add("Pod", "web", **pod())
+    view = view_of(cluster, InMemoryTransport(cluster.server, "reader"))
+    found = await explain_target(view, parse_target(("pod/web",)), "default")
+    assert [each.partition(":")[0] for each in found.unread] == [
+        "nodes 'node-0'",
+        "events in default",
+    ]
+    assert [each.code for each in found.causes] == ["Starting"]
+
+
+async def test_each_object_is_read_once(cluster: Cluster) -> None:
+    """So two causes never contradict each other."""
+    add_node(cluster)
+    cluster.add("Pod", "web", **pod())
+    slow = Slow(cluster.transport)
+    await explain_target(view_of(cluster, slow), parse_target(("po/web",)), "default")
+    assert sorted(slow.seen.values()) == [1, 1, 1]
+
+
+async def test_a_request_without_an_answer_ends_after_its_timeout(
+    cluster: Cluster,
+) -> None:
+    cluster.add("Pod", "web", **pod())
+    target = parse_target(("po/web",))
+    view = view_of(cluster, Slow(cluster.transport, hangs="/nodes/"))
+    found = await explain_target(view, target, "default")
+    assert found.unread == ("nodes 'node-0': no answer in time",)
+    never = view_of(cluster, Slow(cluster.transport, hangs="/pods/"))
+    with pytest.raises(Unread, match="no answer in time"):
+        await explain_target(never, target, "default")
+
+
+async def test_a_workload_of_a_custom_resource_is_among_all(cluster: Cluster) -> None:
+    lost = {"name": "data", "owner": "Widget/a", "spec": {"volumeName": "disk"}}
+    claim = built("persistentvolumeclaims", {**lost, "status": {"phase": "Lost"}})
+    space = built("namespaces", {"name": "shop"})
+    server = Given(persistentvolumeclaims=[claim], namespaces=[space])
+    found = await explain_all(view_of(cluster, server), "shop")
+    assert [str(each.object) for each in found if each.state is State.STUCK] == [
+        "PersistentVolumeClaim shop/data"
+    ]
+
+
+def test_an_object_with_null_in_an_unusual_place_is_explained() -> None:
+    """It is read as Go reads it, as the controllers read it."""
+    given = {"metadata": {"name": "a", "labels": {"b": None}}, "spec": None}
+    found = Item(PODS, given).typed(PODS.type)
+    assert (found.metadata.labels, found.spec) == ({"b": ""}, PODS.type().spec)
