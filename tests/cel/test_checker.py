@@ -95,10 +95,7 @@ WRONG: dict[str, list[tuple[int, str]]] = {
     ],
     "object.kind.foo": [(11, "type 'string' does not support field selection")],
     "variables.y > 1": [(9, "undefined field 'y'")],
-    "object.a || object.b": [
-        (6, "undefined field 'a'"),
-        (18, "undefined field 'b'"),
-    ],
+    "object.a || object.b": [(6, "undefined field 'a'"), (18, "undefined field 'b'")],
     "object.spec.replicas == '1'": [
         (21, "found no matching overload for '_==_' applied to '(int, string)'")
     ],

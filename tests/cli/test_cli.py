@@ -169,10 +169,7 @@ def test_every_flag_of_upstream_is_there() -> None:
         for entry in entries
     }
     empty = ("0", "0s", "false", None)
-    types = {
-        "colonSeparatedMultimapStringString": "gates",
-        "stringToString": "pairs",
-    }
+    types = {"colonSeparatedMultimapStringString": "gates", "stringToString": "pairs"}
     here = {}
     for flag in registry().flags:
         shown = None if flag.default in empty else flag.default

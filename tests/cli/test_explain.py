@@ -34,9 +34,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """
     directory = tmp_path_factory.mktemp("explain")
     settings = ClusterSettings(
-        nodes=0,
-        controllers=("serviceaccount-controller",),
-        rbac=True,
+        nodes=0, controllers=("serviceaccount-controller",), rbac=True
     )
     with DevelopmentCluster(settings) as cluster:
         config = yaml.safe_load(cluster.kubeconfig.read_text())
@@ -137,10 +135,7 @@ def test_an_object_that_may_not_be_read_is_one_line(kubeconfig: str) -> None:
             ["deploy/none"],
             "explain: there is no deployments.apps 'none' in the namespace default",
         ),
-        (
-            ["flower/rose"],
-            'explain: the server doesn\'t have a resource type "flower"',
-        ),
+        (["flower/rose"], 'explain: the server doesn\'t have a resource type "flower"'),
         (
             ["deploy/web", "-A"],
             (
@@ -288,10 +283,7 @@ def test_an_answer_that_is_cut_is_printed_and_is_not_healthy(
     cut = replace(found, timed_out=True)
     _answers(monkeypatch, cut)
     result = explain("pod/web", *flags, f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.stderr) == (
-        code,
-        f"{error}{_OVER}",
-    )
+    assert (result.exit_code, result.stderr) == (code, f"{error}{_OVER}")
     assert result.stdout.startswith("Pod mine/web is ")
 
 

@@ -51,11 +51,7 @@ def test_kubectl_why_explains_an_object(tmp_path: Path) -> None:
             )
             return done.returncode, done.stdout, done.stderr
 
-        assert [
-            why("ns", "default"),
-            why("flower/rose"),
-            why("cm", "-A"),
-        ] == [
+        assert [why("ns", "default"), why("flower/rose"), why("cm", "-A")] == [
             (0, "Namespace default is healthy: nothing is wrong\n", ""),
             (
                 1,

@@ -65,10 +65,7 @@ def test_kind_and_group_are_the_authors(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_name_is_one_line(
-    arguments: list[str],
-    line: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()

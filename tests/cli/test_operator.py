@@ -87,9 +87,7 @@ def test_a_wrong_flag_is_one_line(arguments: list[str], line: str) -> None:
     ],
 )
 def test_a_controller_that_cannot_run_is_one_line(
-    controllers: tuple[Descriptor, ...],
-    line: str,
-    capsys: pytest.CaptureFixture[str],
+    controllers: tuple[Descriptor, ...], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(RegistryError):
         make_command(controllers)

@@ -19,12 +19,7 @@ from controller_manager.options.config import (
     RateLimit,
     ServingConfig,
 )
-from tests.clusters import (
-    Cluster,
-    RecordingTransport,
-    Write,
-    make_config,
-)
+from tests.clusters import Cluster, RecordingTransport, Write, make_config
 from tests.config.manifests import (
     BASE,
     CONFIG,

@@ -72,10 +72,7 @@ def metrics_of_the_daemon(cluster: Cluster) -> set[str]:
         registry=prometheus,
         build=this_build(),
     )
-    suffixes = {
-        "histogram": ("_bucket", "_count", "_sum"),
-        "counter": ("_total",),
-    }
+    suffixes = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
     of_daemon = {
         f"{metric.name}{suffix}"
         for metric in prometheus.collect()
@@ -405,10 +402,7 @@ def test_the_certificates_of_the_guide_are_verified_by_the_monitors(
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "static-pod/kube-controller-manager1+json.yaml",
-        "trial/serving-certificate.yaml",
-    ],
+    ["static-pod/kube-controller-manager1+json.yaml", "trial/serving-certificate.yaml"],
 )
 def test_the_patches_add_flags_with_their_files(path: Path) -> None:
     """Each file is in a volume that the patch mounts where the flag says."""

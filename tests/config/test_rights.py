@@ -67,10 +67,7 @@ class Way:
         )
 
 
-WAYS: Final = {
-    "trial": Way(BASE, trial()),
-    "beside": Way(STAND_BY, taking_over()),
-}
+WAYS: Final = {"trial": Way(BASE, trial()), "beside": Way(STAND_BY, taking_over())}
 every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
@@ -248,10 +245,7 @@ FORBIDDEN: Final[dict[str, tuple[str, str]]] = {
         "GET",
         f"{LEASES_OF}/kube-system/leases/kube-controller-manager",
     ),
-    "another lease beside its own": (
-        "GET",
-        f"{LEASES_OF}/{{own}}/leases/other",
-    ),
+    "another lease beside its own": ("GET", f"{LEASES_OF}/{{own}}/leases/other"),
     "an account of another namespace": (
         "POST",
         "/api/v1/namespaces/default/serviceaccounts",
@@ -268,10 +262,7 @@ FORBIDDEN: Final[dict[str, tuple[str, str]]] = {
         "POST",
         "/api/v1/namespaces/default/serviceaccounts/deployment-controller/token",
     ),
-    "a role": (
-        "POST",
-        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    ),
+    "a role": ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
     "a pod": ("POST", "/api/v1/namespaces/{own}/pods"),
 }
 

@@ -64,10 +64,7 @@ def test_it_is_kubeadms_pod_but_for_what_the_patch_says() -> None:
     assert {key for key in after if after[key] != before.get(key)} == changed | new
     assert {
         key for key in ours["spec"] if ours["spec"][key] != kubeadm["spec"][key]
-    } == {
-        "containers",
-        "volumes",
-    }
+    } == {"containers", "volumes"}
 
 
 def test_it_sees_the_files_that_its_flags_name_and_no_others() -> None:

@@ -56,9 +56,7 @@ STAND_INS: Final = {
 }
 """Programs that are not on every machine, and what stands for them."""
 
-_IF_MISSING: Final = {
-    "curl": f"exec {sys.executable} -c '{_FETCH}' \"$@\"",
-}
+_IF_MISSING: Final = {"curl": f"exec {sys.executable} -c '{_FETCH}' \"$@\""}
 """Stand-ins for programs that are not installed."""
 
 

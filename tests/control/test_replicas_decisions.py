@@ -35,13 +35,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("active", "wanted", "count"),
-    [
-        (3, 3, 0),
-        (1, 3, 2),
-        (3, 1, -2),
-        (0, 10_000, 500),
-        (10_000, 0, -500),
-    ],
+    [(3, 3, 0), (1, 3, 2), (3, 1, -2), (0, 10_000, 500), (10_000, 0, -500)],
 )
 def test_the_difference_is_removed_in_bursts(
     active: int, wanted: int, count: int

@@ -33,11 +33,7 @@ BINDINGS: Resource[PartialObject] = Resource(
     namespaced=False,
 )
 ROLE_BINDINGS: Resource[PartialObject] = Resource(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "rolebindings",
-    "RoleBinding",
-    PartialObject,
+    "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", PartialObject
 )
 
 

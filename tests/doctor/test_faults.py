@@ -19,13 +19,7 @@ from controller_manager.doctor.finding import as_json, has_errors
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
-from tests.doctor.patients import (
-    BINDINGS,
-    ROLE_BINDINGS,
-    Patient,
-    lease,
-    static_pod,
-)
+from tests.doctor.patients import BINDINGS, ROLE_BINDINGS, Patient, lease, static_pod
 from tests.odd_discovery import NULL_VERBS, UNREADABLE, WithGroup
 
 UPSTREAM = "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
@@ -163,9 +157,7 @@ async def test_a_custom_resource_that_is_not_served_has_a_definition(
     )
 
 
-async def test_the_settings_of_authentication_may_not_be_read(
-    patient: Patient,
-) -> None:
+async def test_the_settings_of_authentication_may_not_be_read(patient: Patient) -> None:
     await patient.forbid(MANAGER, "get", "configmaps")
     await patient.cluster.client.delete(
         ROLE_BINDINGS,
@@ -385,10 +377,7 @@ async def test_a_pod_that_cannot_be_found_is_a_warning(patient: Patient) -> None
                 "mend: check the credentials, and the role system:public-info-viewer"
             ),
         ),
-        (
-            500,
-            "error server the API server at in-memory answered 500 to /healthz",
-        ),
+        (500, "error server the API server at in-memory answered 500 to /healthz"),
         (None, "error server GET /healthz: cannot connect"),
     ],
 )

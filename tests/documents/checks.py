@@ -129,18 +129,7 @@ PROGRAMS = frozenset(
             "mypy",
         ),
         *("pip", "ruff", "sh", "sha256sum", "touch", "openssl", "base64"),
-        *(
-            "cat",
-            "cd",
-            "cp",
-            "crictl",
-            "curl",
-            "docker",
-            "py-spy",
-            "rm",
-            "sed",
-            "tee",
-        ),
+        *("cat", "cd", "cp", "crictl", "curl", "docker", "py-spy", "rm", "sed", "tee"),
         *("chmod", "echo", "printf", "uv"),
     )
 )

@@ -79,10 +79,7 @@ async def test_a_kind_that_the_server_has_not_is_named_in_the_words_of_kubectl(
         (("deploy", "web"), [Target("deploy", "web")]),
         (("deploy", "web", "api"), [Target("deploy", "web"), Target("deploy", "api")]),
         (("deploy/web", "cm/x"), [Target("deploy", "web"), Target("cm", "x")]),
-        (
-            ("deploy,sts", "web"),
-            [Target("deploy", "web"), Target("sts", "web")],
-        ),
+        (("deploy,sts", "web"), [Target("deploy", "web"), Target("sts", "web")]),
         (("deploy",), [Target("deploy", "")]),
         (("deploy,sts",), [Target("deploy", ""), Target("sts", "")]),
     ],

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.client.wire.answers import (
-    Head,
-    MalformedAnswer,
-    parse_head,
-)
+from controller_manager.client.wire.answers import Head, MalformedAnswer, parse_head
 from controller_manager.client.wire.connection import Connection, ConnectionBroken
 
 

@@ -331,9 +331,7 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -
 
 @pytest.mark.parametrize("encrypted", [False, True])
 async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
-    encrypted: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    certificate: ssl.SSLContext,
+    encrypted: bool, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
 ) -> None:
     """A server that reads nothing for a while leaves it in the buffer of the loop."""
     make = keepalive_socket
@@ -369,9 +367,7 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
 
 @pytest.mark.parametrize("stage", [for_a_slot, HANDSHAKES])
 def test_the_fence_holds_on_the_event_loop_of_the_daemon(
-    stage: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    certificate: ssl.SSLContext,
+    stage: Any, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
 ) -> None:
     """It runs on uvloop, which the other tests do not."""
     waits = test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits

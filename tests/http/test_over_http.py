@@ -29,10 +29,7 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.cli.daemon import stop_on_signals
 from controller_manager.client.builder import Connections
-from controller_manager.client.identity.credentials import (
-    Credentials,
-    load_credentials,
-)
+from controller_manager.client.identity.credentials import Credentials, load_credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.identity.tokens import TokenFile
 from controller_manager.client.rest.client import Client, ListOptions

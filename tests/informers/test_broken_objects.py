@@ -142,10 +142,7 @@ async def test_an_object_that_breaks_the_transform_is_cached_as_it_came(
         await asyncio.sleep(1)
         await assert_equal_to_server(case.informer, cluster)
         assert case.errors("transform") == 2
-    assert case.seen.calls == [
-        *(("add", name) for name in "abcd"),
-        ("update", "a"),
-    ]
+    assert case.seen.calls == [*(("add", name) for name in "abcd"), ("update", "a")]
     assert "a is odd" in case.log.getvalue()
 
 

@@ -46,8 +46,7 @@ class Dispatched:
         self.store: Store[Pod] = Store()
         self.errors: list[str] = []
         self.dispatcher: Dispatcher[Pod] = Dispatcher(
-            self.store.comparison,
-            lambda _, error, __: self.errors.append(str(error)),
+            self.store.comparison, lambda _, error, __: self.errors.append(str(error))
         )
         self.registrations = [
             self.add(number, *each) for number, each in enumerate(declared)

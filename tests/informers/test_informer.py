@@ -330,9 +330,7 @@ async def test_a_streamed_list_that_is_refused_is_read_in_pages_at_once(
         assert names(subject) == ["a", "b"]
 
 
-async def test_a_streamed_list_is_tried_again_after_429(
-    cluster: Cluster,
-) -> None:
+async def test_a_streamed_list_is_tried_again_after_429(cluster: Cluster) -> None:
     transport = Faulty(cluster)
     transport.refuse = refusing_streamed_lists(429)
     async with informer(cluster, transport) as subject:
@@ -574,9 +572,7 @@ async def test_a_pod_with_another_uid_is_another_pod(cluster: Cluster) -> None:
     assert seen.calls == [("add", "a"), ("delete", "a"), ("add", "a")]
 
 
-async def test_monitors_beyond_the_limit_of_watches_wait(
-    cluster: Cluster,
-) -> None:
+async def test_monitors_beyond_the_limit_of_watches_wait(cluster: Cluster) -> None:
     """Each watch takes a connection, and some must be left for writes."""
     log = io.StringIO()
     factory = InformerFactory(

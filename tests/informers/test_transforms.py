@@ -5,13 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import (
-    NODES,
-    PODS,
-    Container,
-    ContainerPort,
-    Pod,
-)
+from controller_manager.api.core.v1 import NODES, PODS, Container, ContainerPort, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import (
     OwnerReference,
@@ -21,10 +15,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.reads import Reads
-from controller_manager.informers.transforms import (
-    MonitorTransform,
-    transform_for,
-)
+from controller_manager.informers.transforms import MonitorTransform, transform_for
 
 
 def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
@@ -99,7 +90,7 @@ def test_pods_keep_the_declared_fields_and_share_them() -> None:
         "status": {
             "conditions": (
                 {"type": "Ready", "status": "False", "lastTransitionTime": "b"},
-            ),
+            )
         },
     }
 

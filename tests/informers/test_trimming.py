@@ -71,10 +71,7 @@ POD: Final = some(
         annotations=st.fixed_dictionaries({}, optional={COST: WORDS}),
         ownerReferences=lists_of(kind=WORDS, uid=WORDS),
     ),
-    spec=some(
-        nodeName=WORDS,
-        initContainers=lists_of(name=WORDS, restartPolicy=WORDS),
-    ),
+    spec=some(nodeName=WORDS, initContainers=lists_of(name=WORDS, restartPolicy=WORDS)),
     status=some(
         phase=WORDS,
         reason=WORDS,
@@ -175,7 +172,7 @@ def test_an_entry_that_one_controller_reads_whole_is_kept_whole() -> None:
     wire = {"status": {"conditions": [ready, other]}}
     paths = "status.conditions.status", "status.conditions[Ready]"
     assert trimmed(PODS, Pod, wire, *paths) == {
-        "status": {"conditions": (ready, {"status": "True"})},
+        "status": {"conditions": (ready, {"status": "True"})}
     }
 
 

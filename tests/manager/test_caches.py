@@ -9,9 +9,7 @@ from controller_manager.serving.health import probe
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User
-from tests.manager.daemons import (
-    RefusedDaemon,
-)
+from tests.manager.daemons import RefusedDaemon
 
 pytestmark = pytest.mark.looptime
 

@@ -12,10 +12,7 @@ from controller_manager.serving.health import probe
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User
-from tests.manager.daemons import (
-    Daemon,
-    now,
-)
+from tests.manager.daemons import Daemon, now
 
 pytestmark = pytest.mark.looptime
 

@@ -10,10 +10,7 @@ from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
 from controller_manager.controllers.identity.tokens import TokensOptions
-from controller_manager.manager.selection import (
-    LeftOut,
-    left_out_controllers,
-)
+from controller_manager.manager.selection import LeftOut, left_out_controllers
 from controller_manager.options.config import (
     Config,
     GenericConfig,

@@ -28,9 +28,7 @@ pytestmark = pytest.mark.looptime
 DATA = Path(__file__).parent.parent / "data"
 
 
-async def test_every_write_is_one_that_upstreams_roles_allow(
-    cluster: Cluster,
-) -> None:
+async def test_every_write_is_one_that_upstreams_roles_allow(cluster: Cluster) -> None:
     """A verb beyond the bootstrap roles would be refused on a real cluster."""
     roles = json.loads((DATA / "rbac.json").read_text())
     allowed = {

@@ -159,9 +159,7 @@ async def test_the_versions_and_gates_are_those_that_are_emulated(
     assert wanted - gates == set()
 
 
-async def test_no_metric_names_a_custom_resource_that_is_gone(
-    cluster: Cluster,
-) -> None:
+async def test_no_metric_names_a_custom_resource_that_is_gone(cluster: Cluster) -> None:
     """The garbage collector and the quotas watch it until its definition is deleted."""
     registry = CollectorRegistry()
     config = make_config(

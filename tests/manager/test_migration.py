@@ -59,8 +59,7 @@ async def test_a_controller_given_to_another_manager_does_not_run(
 ) -> None:
     log = io.StringIO()
     async with cluster.manager(
-        migrating(replicaset="cloud-controller-manager"),
-        logger=make_logger(stream=log),
+        migrating(replicaset="cloud-controller-manager"), logger=make_logger(stream=log)
     ):
         user = User(cluster)
         await user.create(DEPLOYMENTS, deployment_json(replicas=2))

@@ -51,9 +51,7 @@ CLAIM: JSON = {
     },
 }
 SELECTED: JSON = {"selector": {"matchLabels": {"app": "web"}}, "template": POD}
-JOB: JSON = {
-    "template": {**POD, "spec": {**POD["spec"], "restartPolicy": "Never"}},
-}
+JOB: JSON = {"template": {**POD, "spec": {**POD["spec"], "restartPolicy": "Never"}}}
 
 
 def outcomes(registry: CollectorRegistry) -> dict[str, set[str]]:

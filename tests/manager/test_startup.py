@@ -165,8 +165,7 @@ ABSENT = "service-lb-controller"
 
 
 @pytest.mark.parametrize(
-    "selection",
-    [(), (ABSENT,), ("-*",), ("podcertificaterequest-cleaner-controller",)],
+    "selection", [(), (ABSENT,), ("-*",), ("podcertificaterequest-cleaner-controller",)]
 )
 async def test_a_daemon_without_a_controller_leads_and_answers(
     cluster: Cluster, selection: tuple[str, ...]

@@ -12,11 +12,7 @@ _ORIGIN = "--tls-curve-preferences:"
     ("given", "curve", "warnings"),
     [
         ("24", "secp384r1", ()),
-        (
-            "4588,23",
-            "prime256v1",
-            (f"{_ORIGIN} curve 4588 cannot be chosen here",),
-        ),
+        ("4588,23", "prime256v1", (f"{_ORIGIN} curve 4588 cannot be chosen here",)),
         ("23,24", "", (f"{_ORIGIN} several curves are given, OpenSSL chooses",)),
         (
             "29",

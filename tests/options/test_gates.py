@@ -351,10 +351,7 @@ def test_metrics_show_every_gate_of_upstream_with_its_stage() -> None:
         (
             "",
             "1.34",
-            {
-                ("ComponentFlagz", "ALPHA"): False,
-                ("SELinuxChangePolicy", "BETA"): True,
-            },
+            {("ComponentFlagz", "ALPHA"): False, ("SELinuxChangePolicy", "BETA"): True},
         ),
         ("ComponentFlagz=true", "1.34", {("ComponentFlagz", "ALPHA"): True}),
     ],

@@ -117,10 +117,7 @@ HEAD = GOOD.partition("leaderName")[0]
                 "controllerLeaders[1]: must be a mapping with name and component",
             ],
         ),
-        (
-            HEAD + "leaderName: m\ncontrollerLeaders: {}\n  ",
-            [],
-        ),
+        (HEAD + "leaderName: m\ncontrollerLeaders: {}\n  ", []),
         (
             HEAD + "leaderName: m\ncontrollerLeaders: {a: b}\n",
             ["controllerLeaders: must be a list"],

@@ -13,12 +13,7 @@ import pytest_asyncio
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.api.core.v1 import (
-    CONFIG_MAPS,
-    NAMESPACES,
-    PODS,
-    ConfigMap,
-)
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS, ConfigMap
 from controller_manager.api.meta import ObjectMeta, metadata_of
 from controller_manager.client.events.recorder import EventBroadcaster
 from controller_manager.client.rest.client import (
@@ -380,8 +375,7 @@ async def test_a_namespace_whose_deletion_no_watch_has_shown_takes_objects_again
     stored = namespaces.get(("", "other"))
     assert stored is not None
     namespaces.put(
-        ("", "other"),
-        {**stored.obj, "metadata": {**stored.obj["metadata"], **ending}},
+        ("", "other"), {**stored.obj, "metadata": {**stored.obj["metadata"], **ending}}
     )
     with pytest.raises(Forbidden, match="because it is being terminated"):
         await found.client.create_json(PODS, "other", body)

@@ -68,10 +68,7 @@ CENSUS = Descriptor(
     aliases=("census",),
     requires=(NAMESPACES, PODS, CONFIG_MAPS),
     load=f"{__name__}:Census",
-    permissions=(
-        allow(PODS, "list"),
-        allow(CONFIG_MAPS, "create", "update"),
-    ),
+    permissions=(allow(PODS, "list"), allow(CONFIG_MAPS, "create", "update")),
 )
 
 

@@ -150,10 +150,7 @@ async def test_an_object_for_which_a_predicate_fails_keeps_no_other_waiting(
 
 def manager_of_nodes(cluster: Cluster, name: str, reconciler: str) -> ControllerManager:
     controller = Descriptor(
-        name=name,
-        requires=(NODES,),
-        load=f"{__name__}:{reconciler}",
-        permissions=(),
+        name=name, requires=(NODES,), load=f"{__name__}:{reconciler}", permissions=()
     )
     return ControllerManager(
         make_config(controllers=(name,)),

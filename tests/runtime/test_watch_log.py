@@ -171,9 +171,7 @@ async def test_a_change_without_a_key_is_logged(cluster: Cluster) -> None:
         ]
 
 
-async def test_the_verbosity_may_change_while_the_daemon_runs(
-    cluster: Cluster,
-) -> None:
+async def test_the_verbosity_may_change_while_the_daemon_runs(cluster: Cluster) -> None:
     """From then on each key is logged with its cause; below it, none is."""
     lines = Lines(4)
     async with logging_manager(cluster, lines.logger):

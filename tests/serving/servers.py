@@ -83,11 +83,7 @@ def server_of(
     return Server(
         config,
         pages,
-        Certificates(
-            config.serving,
-            authenticator.authorities.bundle,
-            logger=logger,
-        ),
+        Certificates(config.serving, authenticator.authorities.bundle, logger=logger),
         authenticator,
         Authorizer(config.authorization, client, clock=clock, logger=logger),
         clock,

@@ -187,13 +187,7 @@ async def test_a_body_that_no_handler_reads_is_awaited_for_ten_seconds(
 
 @pytest.mark.parametrize(
     ("files", "connections"),
-    [
-        (256, 64),
-        (1024, 250),
-        (1_048_576, 250),
-        (resource.RLIM_INFINITY, 250),
-        (3, 1),
-    ],
+    [(256, 64), (1024, 250), (1_048_576, 250), (resource.RLIM_INFINITY, 250), (3, 1)],
 )
 async def test_connections_take_a_quarter_of_the_files_at_most(
     monkeypatch: pytest.MonkeyPatch, files: int, connections: int

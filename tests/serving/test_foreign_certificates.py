@@ -15,14 +15,7 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
 )
 from tests.serving import servers
-from tests.serving.servers import (
-    Authority,
-    Reviewed,
-    config_of,
-    get,
-    serving,
-    trusting,
-)
+from tests.serving.servers import Authority, Reviewed, config_of, get, serving, trusting
 
 ENDED = datetime(2020, 1, 1, tzinfo=UTC)
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)

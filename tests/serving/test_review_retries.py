@@ -16,11 +16,7 @@ from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
 from controller_manager.serving.authentication import Authenticator, Refused
-from controller_manager.serving.authorization import (
-    Authorizer,
-    Decision,
-    ReviewError,
-)
+from controller_manager.serving.authorization import Authorizer, Decision, ReviewError
 from controller_manager.serving.reviews import AUTHENTICATED, User
 from tests.clusters import Cluster
 

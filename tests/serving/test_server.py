@@ -36,10 +36,7 @@ from controller_manager.options.config import (
 )
 from controller_manager.options.gates import FeatureGates
 from controller_manager.serving.authentication import Authenticator, Refused
-from controller_manager.serving.certificates import (
-    ServingError,
-    self_signed,
-)
+from controller_manager.serving.certificates import ServingError, self_signed
 from controller_manager.serving.connection import ConnectionLimits
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.health_endpoints import HealthEndpoints
@@ -82,10 +79,7 @@ from tests.serving.servers import (
     ],
 )
 async def test_health_is_ok_or_tells_what_fails(
-    checks: Mapping[str, HealthCheck],
-    path: str,
-    query: str,
-    expected: tuple[int, str],
+    checks: Mapping[str, HealthCheck], path: str, query: str, expected: tuple[int, str]
 ) -> None:
     """A probe reads the status, a person the lines."""
     status, text = expected
@@ -269,11 +263,7 @@ async def test_the_report_about_a_key_is_shown() -> None:
             await get(f"{root}/other/keys/node-1"),
         ]
     reports = [
-        {
-            "controller": "some-controller",
-            "key": key,
-            "queues": [{"shown": key}],
-        }
+        {"controller": "some-controller", "key": key, "queues": [{"shown": key}]}
         for key in ("default/web", "node-1")
     ]
     assert [(status, json.loads(text)) for status, text in found[:2]] == [
@@ -386,9 +376,7 @@ class _Exhausted(RequestLimiter):
 
 
 @pytest.mark.parametrize("token", [None, "good"])
-async def test_a_request_gets_429_if_too_many_reviews_wait(
-    token: str | None,
-) -> None:
+async def test_a_request_gets_429_if_too_many_reviews_wait(token: str | None) -> None:
     reviewed = Reviewed()
     clock = reviewed.clock
     client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))

@@ -137,9 +137,7 @@ async def test_the_earliest_of_several_deadlines_wins(queue: WorkQueue) -> None:
     assert len(queue) == 0
 
 
-async def test_an_immediate_add_does_not_cancel_a_delayed_one(
-    queue: WorkQueue,
-) -> None:
+async def test_an_immediate_add_does_not_cancel_a_delayed_one(queue: WorkQueue) -> None:
     queue.add_after("a", 5)
     queue.add("a")
     assert await queue.get() == "a"
@@ -317,9 +315,7 @@ async def test_other_keys_go_before_retries(queue: WorkQueue) -> None:
     assert sum("failing" in (each or "") for each in taken) == 2
 
 
-async def test_retries_that_are_ready_keep_all_consumers_busy(
-    queue: WorkQueue,
-) -> None:
+async def test_retries_that_are_ready_keep_all_consumers_busy(queue: WorkQueue) -> None:
     """Not only the one that the timer woke."""
     busy = 0
     most = 0

@@ -331,9 +331,7 @@ def test_a_proxy_is_the_kubeconfigs_or_the_environments(
     assert load(tmp_path, cluster=own).proxy == "http://own:1"
 
 
-def test_if_one_of_several_files_is_missing_it_is_ignored(
-    tmp_path: Path,
-) -> None:
+def test_if_one_of_several_files_is_missing_it_is_ignored(tmp_path: Path) -> None:
     """As kubectl does with $KUBECONFIG."""
     path = kubeconfig(tmp_path)
     both = f"{tmp_path}/absent:{path}"
@@ -421,10 +419,7 @@ async def test_a_plugin_is_run_once_for_all_that_wait(
     assert json.loads((tmp_path / "info").read_text()) == {
         "apiVersion": "client.authentication.k8s.io/v1",
         "kind": "ExecCredential",
-        "spec": {
-            "interactive": False,
-            "cluster": {"server": "https://127.0.0.1:6443"},
-        },
+        "spec": {"interactive": False, "cluster": {"server": "https://127.0.0.1:6443"}},
     }
 
 

@@ -79,11 +79,7 @@ class Candidate:
         self.watching: asyncio.Task[None] | None = None
         client = Client(self.transport, self.clock)
         self._broadcaster = EventBroadcaster(
-            client,
-            NAME,
-            clock=self.clock,
-            rng=random.Random(1),
-            logger=silent_logger(),
+            client, NAME, clock=self.clock, rng=random.Random(1), logger=silent_logger()
         )
         self.elector = kind(
             client,

@@ -3,10 +3,7 @@
 from msgspec.structs import replace
 
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
-from controller_manager.api.coordination.v1beta1 import (
-    LEASE_CANDIDATES,
-    LeaseCandidate,
-)
+from controller_manager.api.coordination.v1beta1 import LEASE_CANDIDATES, LeaseCandidate
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_micro_time
 from controller_manager.client.rest.errors import NotFound

@@ -121,9 +121,7 @@ async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
     assert [each.timeout for each in transport.seen] == [70.0, 5.0]
 
 
-async def test_a_write_ends_when_its_own_key_is_owned_no_more(
-    cluster: Cluster,
-) -> None:
+async def test_a_write_ends_when_its_own_key_is_owned_no_more(cluster: Cluster) -> None:
     """Of two writes in progress, the one for a key that is still owned continues."""
     ends = {"default/kept": float("inf"), "default/lost": time() + 3.0}
 

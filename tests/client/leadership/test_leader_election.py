@@ -15,12 +15,8 @@ from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, PODS, Pod
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_micro_time
-from controller_manager.client.leadership.leader_election import (
-    LeadershipLost,
-)
-from controller_manager.client.rest.errors import (
-    TransportError,
-)
+from controller_manager.client.leadership.leader_election import LeadershipLost
+from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.options.config import LeaderElectionConfig

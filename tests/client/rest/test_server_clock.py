@@ -13,19 +13,10 @@ _NOON = datetime(2026, 11, 28, 12, 37, 5, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("date", "time"),
     [
-        (
-            "Sat, 28 Nov 2026 12:37:05 GMT",
-            _NOON,
-        ),
+        ("Sat, 28 Nov 2026 12:37:05 GMT", _NOON),
         ("Thu, 01 Jan 1970 00:00:00 GMT", datetime(1970, 1, 1, tzinfo=UTC)),
-        (
-            "Sat, 28 Nov 2026 12:37:05 +0000",
-            _NOON,
-        ),
-        (
-            "Saturday, 28-Nov-26 12:37:05 GMT",
-            _NOON,
-        ),
+        ("Sat, 28 Nov 2026 12:37:05 +0000", _NOON),
+        ("Saturday, 28-Nov-26 12:37:05 GMT", _NOON),
     ],
 )
 def test_a_date_header_is_parsed(date: str, time: datetime) -> None:

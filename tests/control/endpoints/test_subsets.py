@@ -152,11 +152,7 @@ def test_repacked_subsets_are_equivalent_and_stable() -> None:
         ports = [("p", 1), ("q", 2), ("r", 3)]
         given = subsets(
             *(
-                subset(
-                    some(5),
-                    *rng.sample(ports, rng.randint(1, 3)),
-                    unready=some(5),
-                )
+                subset(some(5), *rng.sample(ports, rng.randint(1, 3)), unready=some(5))
                 for _ in range(rng.randint(0, 4))
             )
         )

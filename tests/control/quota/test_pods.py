@@ -70,10 +70,7 @@ WHOLE = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
             pod(container("c", {**DISK, "memory": "1Mi"})),
             {**ONE_POD, **charged(**DISK, memory="1Mi")},
         ),
-        (
-            pod(container("c", HUGE, limits=HUGE)),
-            {**ONE_POD, **charged(**HUGE)},
-        ),
+        (pod(container("c", HUGE, limits=HUGE)), {**ONE_POD, **charged(**HUGE)}),
         (
             pod(container("c", {"example.com/gpu": "3", "kubernetes.io/x": "1"})),
             {**ONE_POD, "requests.example.com/gpu": "3"},
