@@ -53,7 +53,6 @@ NAMESPACES = frozenset(("default", "kube-system"))
 
 
 def informer_metrics() -> InformerMetrics:
-    """Return metrics of informers, in a registry that nothing scrapes."""
     return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
 
 
@@ -83,8 +82,6 @@ def make_config(**generic: object) -> Config:
 
 @dataclass
 class Write:
-    """One write that a manager sent, and its answer."""
-
     method: str
     path: str
     status: int
@@ -94,8 +91,6 @@ class Write:
 
 @dataclass
 class RecordingTransport:
-    """Passes all requests on, and records the writes except events."""
-
     inner: Transport
     writes: list[Write] = field(default_factory=list)
 
@@ -120,8 +115,6 @@ class RecordingTransport:
 
 
 class Cluster:
-    """An API server in memory, with a namespace to work in."""
-
     def __init__(
         self,
         seed: int = 1,
@@ -255,7 +248,6 @@ async def run_manager(
     logger: Logger | None = None,
     registry: CollectorRegistry | None = None,
 ) -> AsyncGenerator[ControllerManager, None]:
-    """Run a manager while entered, its caches synced."""
     manager = ControllerManager(
         config,
         connections,

@@ -40,7 +40,6 @@ _OF_LOOP: Final = ("_whole_microseconds", "_no_leaked_tasks")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that select tests, their cluster, and their records."""
     parser.addoption(
         "--kubeconfig",
         help="play the conformance scenarios on this cluster, with the manager of "
@@ -118,12 +117,10 @@ def pytest_collection_modifyitems(
 
 
 def _is_long(item: pytest.Item) -> bool:
-    """Tell whether a test may take more than a second."""
     return any(item.get_closest_marker(each) for each in ("slow", "nightly"))
 
 
 def _is_asynchronous(item: pytest.Function) -> bool:
-    """Tell whether a test is a coroutine function, perhaps one of hypothesis."""
     inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
     return inspect.iscoroutinefunction(inner)
 
@@ -202,5 +199,4 @@ def _no_undeclared_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest_asyncio.fixture
 async def cluster() -> Cluster:
-    """Return an API server in memory."""
     return Cluster()

@@ -28,8 +28,6 @@ def cpu_seconds() -> float:
 
 
 class DurationRecorder:
-    """Adds up the CPU seconds of each test file, over all worker processes."""
-
     def __init__(self) -> None:
         self.files: defaultdict[str, float] = defaultdict(float)
 
@@ -37,7 +35,6 @@ class DurationRecorder:
     def pytest_runtest_protocol(
         self, item: pytest.Item
     ) -> Generator[None, object, object]:
-        """Note when a test starts."""
         item.stash[_STARTED] = cpu_seconds()
         return (yield)
 
@@ -45,14 +42,12 @@ class DurationRecorder:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the cost of a test into its last report, for the main process."""
         if call.when == "teardown":
             spent = cpu_seconds() - item.stash[_STARTED]
             item.user_properties.append((PROPERTY, spent))
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add the cost of a test to that of its file."""
         if report.when == "teardown":
             spent = dict(report.user_properties).get(PROPERTY, 0.0)
             self.files[report.nodeid.partition("::")[0]] += float(str(spent))
@@ -72,7 +67,6 @@ def read_record() -> dict[str, float]:
 
 
 def write_record(seconds: Mapping[str, float]) -> None:
-    """Replace the record, without files that are gone."""
     root = RECORD.parents[2]
     kept = {
         name: round(seconds[name], 1)

@@ -3,27 +3,24 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest import transport
 
 
 @dataclass
 class Meddler:
     """Passes requests on; `meddle` may act before one, or answer in its place."""
 
-    inner: Transport
-    meddle: Callable[[Request], Awaitable[Response | None]] | None = None
+    inner: transport.Transport
+    meddle: (
+        Callable[[transport.Request], Awaitable[transport.Response | None]] | None
+    ) = None
     host: str = "meddler"
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: transport.Request) -> transport.Response:
         answer = await self.meddle(request) if self.meddle else None
         return answer or await self.inner.request(request)
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: transport.Request) -> transport.Stream:
         return await self.inner.stream(request)
 
     async def close(self) -> None:
@@ -34,22 +31,22 @@ class Meddler:
 class Observer:
     """Passes requests on, and notes each with the status of its answer."""
 
-    inner: Transport
+    inner: transport.Transport
 
     @property
     def host(self) -> str:
         return self.inner.host
 
-    def note(self, request: Request, status: int) -> None:
+    def note(self, request: transport.Request, status: int) -> None:
         """Take a request and the status of its answer; a subclass implements it."""
         raise NotImplementedError
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: transport.Request) -> transport.Response:
         answer = await self.inner.request(request)
         self.note(request, answer.status)
         return answer
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: transport.Request) -> transport.Stream:
         stream = await self.inner.stream(request)
         self.note(request, stream.status)
         return stream

@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest import transport
 
 ODD = "sub.example.com"
 
@@ -35,7 +30,7 @@ PROBLEM = (
 class WithGroup:
     """Adds a group to discovery; `is_listed` makes a server without aggregation."""
 
-    inner: Transport
+    inner: transport.Transport
     group: JSON
     is_listed: bool = False
 
@@ -43,7 +38,7 @@ class WithGroup:
     def host(self) -> str:
         return self.inner.host
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: transport.Request) -> transport.Response:
         if request.path.startswith(f"/apis/{ODD}/"):
             (version,) = self.group["versions"]
             return _answer({"resources": [_as_listed(version["resources"][0])]})
@@ -60,7 +55,7 @@ class WithGroup:
             document["items"].insert(0, self.group)
         return replace(answer, body=json.dumps(document).encode())
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: transport.Request) -> transport.Stream:
         return await self.inner.stream(request)
 
     async def close(self) -> None:
@@ -71,6 +66,6 @@ def _as_listed(resource: JSON) -> dict[str, Any]:
     return {"name": resource["resource"], "verbs": resource["verbs"]}
 
 
-def _answer(document: JSON) -> Response:
+def _answer(document: JSON) -> transport.Response:
     headers = {"content-type": "application/json"}
-    return Response(200, headers, json.dumps(document).encode())
+    return transport.Response(200, headers, json.dumps(document).encode())

@@ -8,8 +8,6 @@ from controller_manager.client.rest.transport import Stream
 
 @dataclass
 class PassedStream:
-    """Passes a stream on; subclasses change `chunks`."""
-
     inner: Stream
 
     @property

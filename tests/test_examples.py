@@ -50,7 +50,6 @@ def test_the_tests_of_an_operator_pass(operator: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory into which pip has installed the example."""
     directory = tmp_path_factory.mktemp("installed")
     # A copy: setuptools writes into the directory that it builds.
     source = directory / "source"

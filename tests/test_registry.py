@@ -150,7 +150,6 @@ def _names(families: CollectorRegistry) -> set[str]:
 
 
 def _has_suffix(family: Metric) -> bool:
-    """Tell whether the series of a counter end in ``_total``."""
     return family.type == "counter" and not any(
         each.name == family.name for each in family.samples
     )
@@ -167,9 +166,7 @@ def _has_suffix(family: Metric) -> bool:
         (["-deployment", "deployment"], []),
     ],
 )
-def test_a_selection_enables_by_name_alias_and_star(
-    selection: list[str], names: list[str]
-) -> None:
+def test_names_aliases_and_stars_enable(selection: list[str], names: list[str]) -> None:
     assert [each.name for each in registry().select(selection)] == sorted(names)
 
 
@@ -219,9 +216,7 @@ def test_a_controller_of_cloud_providers_runs_nowhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["network", "network/peers"])
-def test_a_directory_that_is_no_package_is_refused(
-    tmp_path: Path, missing: str
-) -> None:
+def test_a_directory_without_a_package_is_refused(tmp_path: Path, missing: str) -> None:
     """Nothing in it would be found, without a word."""
     (tmp_path / "__init__.py").touch()
     (tmp_path / "network" / "peers").mkdir(parents=True)

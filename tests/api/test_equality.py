@@ -71,9 +71,7 @@ def written(amount: str) -> JSON:
         ("500m", "501m", False),
     ],
 )
-def test_quantities_of_a_template_are_compared_by_their_amount(
-    one: str, other: str, *, equal: bool
-) -> None:
+def test_amounts_are_compared(one: str, other: str, *, equal: bool) -> None:
     """Wherever they stand; upstream ignores their format."""
     same = canonical_template(written(one)) == canonical_template(written(other))
     assert same is equal
@@ -109,9 +107,7 @@ def test_null_and_empty_are_absent_but_an_empty_struct_of_a_pointer_is_not() -> 
 
 
 @pytest.mark.parametrize("empty", [{}, {"limits": {}, "requests": None}])
-def test_empty_resources_are_absent_but_for_those_of_the_pod_as_a_whole(
-    empty: JSON,
-) -> None:
+def test_empty_resources_are_absent_but_for_the_pods(empty: JSON) -> None:
     """In Go only the latter are a pointer; they may decide about the QoS class."""
 
     def canonical(resources: JSON, of_pod: JSON) -> JSON:
@@ -143,9 +139,7 @@ def test_empty_resources_are_absent_but_for_those_of_the_pod_as_a_whole(
         {"containers": [{"env": [{"valueFrom": "x"}], "resources": {"limits": 1}}]},
     ],
 )
-def test_data_that_no_api_server_would_take_are_compared_as_they_are(
-    spec: JSON,
-) -> None:
+def test_impossible_data_are_compared_as_they_are(spec: JSON) -> None:
     """Somebody may have written a controller revision by hand."""
     template: JSON = {"metadata": {}, "spec": spec}
     again = copy.deepcopy(template)
@@ -184,9 +178,7 @@ def _decimal(number: Fraction) -> str:
 
 
 @given(spellings())
-def test_every_way_to_write_an_amount_is_the_same_template(
-    pair: tuple[str, str],
-) -> None:
+def test_every_way_to_write_an_amount_is_equal(pair: tuple[str, str]) -> None:
     one, other = pair
     assert parse_quantity(one) == parse_quantity(other)
     assert canonical_amount(one) == canonical_amount(other)
@@ -203,6 +195,5 @@ def test_a_binary_suffix_is_a_number(number: int, suffix: str) -> None:
 
 @given(st.integers(0, 10**12), st.integers(1, 10**12))
 def test_different_amounts_are_different_templates(nanos: int, more: int) -> None:
-    """However they are written."""
     one, other = f"{nanos}n", f"{Fraction(nanos + more, 1)}n"
     assert canonical_template(written(one)) != canonical_template(written(other))

@@ -6,16 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api import meta
 from controller_manager.api.apps.v1 import REPLICASETS, Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import (
-    ObjectMeta,
-    controller_of,
-    controller_reference,
-    key_of,
-    resource_version_number,
-    split_key,
-)
 from controller_manager.api.pods import available_at, is_active, is_available, is_ready
 from controller_manager.api.scalars import IntOrStringError, scaled_value
 
@@ -74,7 +67,7 @@ def test_nulls_are_taken_as_absent() -> None:
         "status": {"conditions": None},
     }
     decoded = msgspec.json.decode(msgspec.json.encode(obj), type=Deployment)
-    assert decoded.metadata == ObjectMeta(name="x")
+    assert decoded.metadata == meta.ObjectMeta(name="x")
     assert decoded.status.conditions is None
 
 
@@ -89,28 +82,28 @@ def test_a_template_does_not_keep_the_message_that_it_came_in() -> None:
 def test_an_object_in_the_cache_cannot_be_changed() -> None:
     """So readers need no copies."""
     with pytest.raises(AttributeError):
-        ObjectMeta().name = "other"  # type: ignore[misc]
+        meta.ObjectMeta().name = "other"  # type: ignore[misc]
 
 
 def test_keys_join_and_split() -> None:
-    assert key_of(Pod()) == ""
-    assert split_key("ns/name") == ("ns", "name")
-    assert split_key("name") == ("", "name")
+    assert meta.key_of(Pod()) == ""
+    assert meta.split_key("ns/name") == ("ns", "name")
+    assert meta.split_key("name") == ("", "name")
 
 
 def test_versions_compare_as_numbers() -> None:
     """9 is older than 10; a text that is no number is older than all versions."""
-    assert resource_version_number("9") < resource_version_number("10")
-    assert resource_version_number("") == resource_version_number("x") == 0
+    assert meta.resource_version_number("9") < meta.resource_version_number("10")
+    assert meta.resource_version_number("") == meta.resource_version_number("x") == 0
 
 
 def test_the_controller_is_the_owner_that_says_so() -> None:
     """Other owners do not count."""
     owner = msgspec.json.decode(msgspec.json.encode(REPLICA_SET), type=ReplicaSet)
-    reference = controller_of(owner)
+    reference = meta.controller_of(owner)
     assert reference is not None
     assert (reference.kind, reference.uid) == ("Deployment", "d")
-    made = controller_reference(owner, REPLICASETS)
+    made = meta.controller_reference(owner, REPLICASETS)
     assert msgspec.to_builtins(made) == {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",

@@ -17,7 +17,6 @@ def filled(**spec: Any) -> JSON:
 
 
 def test_an_empty_spec_gets_what_every_template_has() -> None:
-    """Nothing that upstream adds to pods only."""
     assert filled() == {
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": 30,
@@ -28,7 +27,6 @@ def test_an_empty_spec_gets_what_every_template_has() -> None:
 
 
 def test_what_somebody_has_chosen_stays() -> None:
-    """Only absent fields are filled in."""
     chosen: JSON = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,

@@ -73,9 +73,7 @@ def test_a_quantity_is_exact_and_is_printed_in_canonical_form(
 
 
 @pytest.mark.parametrize("text", ["+1", "0100m", "1.125", "1.G", "1025Ki"])
-def test_a_text_that_upstream_takes_for_canonical_is_printed_as_it_is(
-    text: str,
-) -> None:
+def test_a_text_that_seems_canonical_is_printed_as_it_is(text: str) -> None:
     """Until somebody computes with it."""
     assert str(parse_quantity(text)) == text
     assert str(ZERO + parse_quantity("1.125")) == "1125m"
@@ -184,9 +182,7 @@ _NANOS = st.integers(-(10**30), 10**30)
 
 
 @given(_NANOS, st.sampled_from(Format))
-def test_a_printed_quantity_is_parsed_again_to_the_same_amount(
-    nanos: int, form: Format
-) -> None:
+def test_a_printed_quantity_parses_to_its_amount(nanos: int, form: Format) -> None:
     """Unless it is a binary one above the cap; and then it is printed the same.
 
     Of a binary quantity that has no suffix the text does not say that it is one.

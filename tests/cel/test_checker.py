@@ -2,43 +2,40 @@
 
 import pytest
 
+from controller_manager.cel import types
 from controller_manager.cel.checker import check
 from controller_manager.cel.parser import parse
 from controller_manager.cel.syntax import text_of
-from controller_manager.cel.types import (
-    BOOL,
-    DOUBLE,
-    DYN,
-    INT,
-    STRING,
-    TIMESTAMP,
-    ListOf,
-    MapOf,
-    Type,
-    escaped,
-    object_of,
-)
 
-CONTAINER = object_of({"name": STRING, "image": STRING, "ready": BOOL})
-OBJECT = object_of(
+CONTAINER = types.object_of(
+    {"name": types.STRING, "image": types.STRING, "ready": types.BOOL}
+)
+OBJECT = types.object_of(
     {
-        "kind": STRING,
-        "metadata": object_of(
-            {"labels": MapOf(STRING), "name": STRING, "at": TIMESTAMP}
-        ),
-        "spec": object_of(
+        "kind": types.STRING,
+        "metadata": types.object_of(
             {
-                "replicas": INT,
-                "sizes": MapOf(INT),
-                "ratio": DOUBLE,
-                "port": DYN,
-                "containers": ListOf(CONTAINER),
-                "by": MapOf(CONTAINER),
+                "labels": types.MapOf(types.STRING),
+                "name": types.STRING,
+                "at": types.TIMESTAMP,
+            }
+        ),
+        "spec": types.object_of(
+            {
+                "replicas": types.INT,
+                "sizes": types.MapOf(types.INT),
+                "ratio": types.DOUBLE,
+                "port": types.DYN,
+                "containers": types.ListOf(CONTAINER),
+                "by": types.MapOf(CONTAINER),
             }
         ),
     }
 )
-NAMES: dict[str, Type] = {"object": OBJECT, "variables": object_of({"x": INT})}
+NAMES: dict[str, types.Type] = {
+    "object": OBJECT,
+    "variables": types.object_of({"x": types.INT}),
+}
 
 RIGHT = (
     "object.spec.replicas <= 5",
@@ -170,4 +167,4 @@ def test_problems_are_shown_as_cel_go_shows_them() -> None:
 )
 def test_names_of_properties_are_escaped(name: str, expected: str | None) -> None:
     """As the API server does, so that they are names of CEL."""
-    assert escaped(name) == expected
+    assert types.escaped(name) == expected

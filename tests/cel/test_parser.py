@@ -55,7 +55,6 @@ def test_an_expression_is_read(text: str) -> None:
 
 
 def shape(node: Node) -> str:
-    """Return an expression with all its parentheses."""
     match node:
         case Operation(operator=operator, operands=operands):
             return f"({f' {operator} '.join(map(shape, operands))})"
@@ -158,9 +157,7 @@ def test_literals_have_types(text: str, type_: str) -> None:
         ),
     ],
 )
-def test_an_invalid_expression_has_the_errors_of_cel_go(
-    text: str, problem: str
-) -> None:
+def test_an_invalid_one_has_the_errors_of_cel_go(text: str, problem: str) -> None:
     with pytest.raises(SyntaxProblem) as raised:
         parse(text)
     assert str(raised.value) == f"ERROR: <input>:{problem}"

@@ -54,7 +54,6 @@ NAMED_REPLICA = (
 
 
 def problems(*arguments: str) -> list[str]:
-    """Return the lines with which a command line is refused."""
     result = run(*arguments)
     assert result.exit_code == 1
     lines: list[str] = result.output.splitlines()
@@ -80,7 +79,6 @@ def refused(given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def bare(config: Config) -> Config:
-    """Return a config without the parts that are only shown."""
     return replace(config, document={}, flags={})
 
 
@@ -329,7 +327,6 @@ def test_help_about_a_command_is_its_help(command: str) -> None:
 
 
 def test_help_alone_is_the_main_help() -> None:
-    """It lists the help command."""
     result = run("help")
     assert (result.exit_code, result.output) == (0, run("--help").output)
     assert "\n  help        Show the help of a command, or the main help.\n" in (
@@ -372,9 +369,7 @@ def test_a_value_that_looks_like_a_subcommand_stays_a_value() -> None:
         ("[a, list]", "its top level is no mapping"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_one_line(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
     """It says what the file is; for each flag that names one."""
     file = tmp_path / "file.yaml"
     file.write_text(text)
@@ -652,9 +647,7 @@ def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, problem: str) -
         ("[]", ": its top level is not a mapping"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_named(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_a_file_without_one_is_named(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(text)
     assert refused({"config": [str(file)]})[0].startswith(f"--config {file}{problem}")
@@ -669,7 +662,6 @@ def test_every_path_has_a_default_that_its_type_allows() -> None:
 
 
 def test_a_shell_can_complete() -> None:
-    """A script for each of three shells."""
     for shell in ("bash", "fish", "zsh"):
         result = run("completion", shell)
         assert result.exit_code == 0

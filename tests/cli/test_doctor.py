@@ -109,9 +109,7 @@ def test_bad_flags_are_one_line(arguments: list[str], line: str) -> None:
     assert (result.exit_code, result.output) == (1, f"Error: {line}\n")
 
 
-def test_the_own_pod_is_known_by_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_environment_names_its_own_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a pod in the network of its node, whose host name is the node's."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert own_pod() is None

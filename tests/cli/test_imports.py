@@ -48,7 +48,6 @@ _OF_DAEMON: Final = frozenset(
 
 
 def loaded_after(code: str) -> frozenset[str]:
-    """Return the modules that a new process has imported after some code."""
     words = (sys.executable, "-c", _LOADED.format(code))
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     return frozenset(done.stdout.split("\n")[-2].split())
@@ -57,9 +56,7 @@ def loaded_after(code: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     "arguments", [["help", "version"], ["version"], ["--version"], ["--help"]]
 )
-def test_the_version_and_the_help_need_no_module_of_the_daemon(
-    arguments: list[str],
-) -> None:
+def test_version_and_help_need_no_module_of_the_daemon(arguments: list[str]) -> None:
     """They are answered from the descriptors of the controllers."""
     code = f"sys.argv[1:] = {arguments}; sys.exit = lambda code: None; __main__.main()"
     loaded = loaded_after(code)
@@ -68,7 +65,6 @@ def test_the_version_and_the_help_need_no_module_of_the_daemon(
 
 @pytest.mark.parametrize("name", ["doctor", "explain", "preview"])
 def test_the_help_of_a_subcommand_is_that_of_the_main_help(name: str) -> None:
-    """The main help shows a line of its own where it does not import the command."""
     command = make_command()
     assert isinstance(command, click.Group)
     with click.Context(command) as ctx:
@@ -92,6 +88,5 @@ def test_a_daemon_with_one_controller_imports_no_other_one() -> None:
 
 
 def test_a_development_cluster_imports_no_client_of_others() -> None:
-    """The demo does, for its user."""
     loaded = loaded_after("import controller_manager.devcluster.cli.running")
     assert "kubernetes_asyncio" not in loaded

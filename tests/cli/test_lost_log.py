@@ -72,12 +72,10 @@ class Daemon:
         self.write_lines(100)
 
     def read_log(self) -> list[str]:
-        """Return the rest of the log of a process that has ended."""
         output, errors = self.process.communicate(timeout=10)
         return [*output.splitlines(), *errors.splitlines()]
 
     def write_lines(self, count: int = 20) -> None:
-        """Cause log lines, by connections without TLS."""
         for _ in range(count):
             with socket.create_connection(("127.0.0.1", self._port), 10) as peer:
                 peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -85,7 +83,6 @@ class Daemon:
                     continue
 
     def lost_lines(self, name: str = "log_write_failures_total") -> float:
-        """Return the value of a metric without labels."""
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -120,9 +117,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.slow
-def test_a_signal_ends_a_daemon_whose_log_is_not_read(
-    daemon: Daemon, number: signal.Signals
-) -> None:
+def test_a_signal_ends_it_all_the_same(daemon: Daemon, number: signal.Signals) -> None:
     assert daemon.lost_lines() == 0
     daemon.lose_log()
     daemon.write_lines()
@@ -132,9 +127,7 @@ def test_a_signal_ends_a_daemon_whose_log_is_not_read(
 
 
 @pytest.mark.slow
-def test_a_reader_that_does_not_read_stops_neither_the_daemon_nor_its_end(
-    daemon: Daemon,
-) -> None:
+def test_an_idle_reader_stops_neither_daemon_nor_end(daemon: Daemon) -> None:
     """It answers requests, and a signal ends it with exit code 0."""
     daemon.fill_log()
     assert daemon.lost_lines() == daemon.lost_lines("log_lines_dropped_total") == 0

@@ -13,7 +13,6 @@ from tests.distributions import environment, plugin_arguments
 
 
 def run(*arguments: str, cwd: Path) -> str:
-    """Run a Python module in a directory as an author does."""
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=cwd,

@@ -193,9 +193,7 @@ run(CONTROLLER, namespace="web")
 
 
 @pytest.mark.slow
-async def test_the_roles_of_the_manifests_suffice_for_the_whole_process(
-    tmp_path: Path,
-) -> None:
+async def test_the_roles_suffice_for_the_whole_process(tmp_path: Path) -> None:
     """On a cluster that enforces roles: it leads, writes, is ready, and is scraped."""
     file = tmp_path / "manifests.yaml"
     documents = [
@@ -235,7 +233,6 @@ async def test_the_roles_of_the_manifests_suffice_for_the_whole_process(
 
 
 async def _use(client: Client, process: asyncio.subprocess.Process) -> None:
-    """Create a website, and wait until it is deployed."""
     site = Website(metadata=ObjectMeta(name="shop", namespace="default"))
     await client.create(WEBSITES, site)
     async with asyncio.timeout(60):

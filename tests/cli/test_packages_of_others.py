@@ -81,9 +81,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
         "a taken flag",
     ],
 )
-def test_each_fault_of_a_package_is_one_line(
-    tmp_path: Path, source: str, problem: str
-) -> None:
+def test_each_fault_is_one_line(tmp_path: Path, source: str, problem: str) -> None:
     install(tmp_path, "other", source)
     result = run_program("--help", directories=(tmp_path,))
     assert (result.returncode, result.stdout) == (1, "")

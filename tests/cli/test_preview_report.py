@@ -20,7 +20,6 @@ _CONTROLLERS = "--controllers=deployment-controller,replicaset-controller"
 
 
 async def _asked(daemon: Daemon, *arguments: str) -> tuple[int, str, str]:
-    """Return exit code, output and errors of the subcommand."""
     command = [sys.executable, "-m", "controller_manager", "preview", "report"]
     command += [f"--server=https://127.0.0.1:{daemon.port}", *arguments]
     found = await asyncio.to_thread(
@@ -30,7 +29,6 @@ async def _asked(daemon: Daemon, *arguments: str) -> tuple[int, str, str]:
 
 
 def _writes(cluster: FaultyCluster) -> list[str]:
-    """Return the requests that came to the API server and could have written."""
     return [
         f"{each.method} {each.path}"
         for each in cluster.requests
@@ -38,9 +36,7 @@ def _writes(cluster: FaultyCluster) -> list[str]:
     ]
 
 
-async def test_the_report_of_a_daemon_is_printed_with_an_exit_code_for_divergences(
-    tmp_path: Path,
-) -> None:
+async def test_the_report_of_a_daemon_has_an_exit_code(tmp_path: Path) -> None:
     """No manager is in charge, so each write of the preview is a difference."""
     token = tmp_path / "token"
     flags = ("--preview", "--preview-grace=2s", "--leader-elect=false", _CONTROLLERS)

@@ -72,9 +72,7 @@ def test_a_subcommand_runs_with_the_registry_of_the_build(package: Path) -> None
         ),
     ],
 )
-def test_a_subcommand_that_cannot_be_used_is_one_line(
-    package: Path, source: str, problem: str
-) -> None:
+def test_an_unusable_one_is_one_line(package: Path, source: str, problem: str) -> None:
     install(package, "other", source, GROUP, "command")
     result = run("mine", "--flag", "word")
     assert (result.exit_code, result.output) == (

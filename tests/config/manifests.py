@@ -25,7 +25,6 @@ KUBEADM: Final = CONFIG.parent / "tests/data/kubeadm-kube-controller-manager.yam
 
 
 def documents(path: Path) -> Iterator[JSON]:
-    """Yield the objects of a file."""
     for document in yaml.safe_load_all(path.read_text()):
         if isinstance(document, dict):
             yield document
@@ -47,13 +46,11 @@ def trial() -> JSON:
 
 
 def standing_by() -> JSON:
-    """Return the daemon set of the first stage."""
     (found,) = documents(STAND_BY / "daemon-set.yaml")
     return found
 
 
 def taking_over() -> JSON:
-    """Return the daemon set of the second stage."""
     patch = patch_operations(TAKE_OVER / "controllers.yaml")
     found: JSON = json_patch(standing_by(), patch)
     return found
@@ -74,13 +71,11 @@ WAYS: Final = {
 
 
 def pod_of(document: JSON) -> JSON:
-    """Return the spec of the pods that an object makes, or that it is."""
     spec: JSON = document["spec"]
     return spec["template"]["spec"] if "template" in spec else spec
 
 
 def container_of(document: JSON) -> JSON:
-    """Return the only container."""
     (container,) = pod_of(document)["containers"]
     found: JSON = container
     return found

@@ -154,7 +154,6 @@ class Node:
             await self._start_static(text, yaml.safe_load(text))
 
     async def close(self) -> None:
-        """End everything."""
         await self._end_static()
         for each in self._pods.values():
             await each.end(is_killed=False)

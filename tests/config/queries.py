@@ -21,7 +21,6 @@ _SELECTOR: Final = re.compile(r"\b([a-z_]+)\{[^}]*\}")
 
 
 def rules() -> list[JSON]:
-    """Return all alerts of the operator's objects."""
     return [
         rule
         for directory in ("operator", "trial-operator")

@@ -22,13 +22,11 @@ ENTRY = re.compile(
 
 
 def locked(name: str) -> dict[str, Version]:
-    """Return the packages of a lock file with their versions."""
     text = (IMAGE / name).read_text()
     return {each["name"]: Version(each["version"]) for each in ENTRY.finditer(text)}
 
 
 def wanted(*keys: str) -> list[Requirement]:
-    """Return the requirements of a table and a field of pyproject.toml."""
     found = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for key in keys:
         found = found[key]

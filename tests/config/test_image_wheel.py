@@ -65,7 +65,6 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
 
 
 def run(app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program of a directory, where no other checkout is found."""
     environment = {**os.environ, "PYTHONPATH": str(app)}
     return subprocess.run(
         [sys.executable, "-m", "controller_manager", *arguments],

@@ -191,9 +191,7 @@ def _by_resource(writes: Sequence[Write]) -> set[tuple[str, str]]:
 
 @pytest.mark.looptime
 @pytest.mark.slow
-async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
-    cluster: Cluster,
-) -> None:
+async def test_the_base_does_no_harm_beside_a_manager(cluster: Cluster) -> None:
     cluster.add_namespace("controller-manager-system")
     cluster.add_namespace("kube-node-lease")
     user = User(cluster)
@@ -244,9 +242,7 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
 @pytest.mark.parametrize(
     ("directory", "document"), [(BASE, trial()), (STAND_BY, standing_by())]
 )
-def test_the_pods_are_as_restricted_as_their_namespace_asks(
-    directory: Path, document: JSON
-) -> None:
+def test_the_pods_are_restricted_as_asked(directory: Path, document: JSON) -> None:
     (namespace,) = documents(directory / "namespace.yaml")
     labels = namespace["metadata"]["labels"]
     assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}

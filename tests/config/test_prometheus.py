@@ -17,14 +17,7 @@ import yaml
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.serving.certificates import self_signed
-from tests.config.queries import (
-    PLAIN,
-    metrics,
-    of_alerts,
-    of_panels,
-    of_runbooks,
-    selectors,
-)
+from tests.config import queries
 from tests.e2e.clusters import KUBECTL, kubectl_in, running_cluster
 from tests.ports import free_port
 from tests.robustness.daemon import run_daemon
@@ -72,8 +65,6 @@ spec:
 
 
 class Prometheus:
-    """The API of a running Prometheus."""
-
     def __init__(self, port: int) -> None:
         self._port = port
 
@@ -120,7 +111,7 @@ def prometheus(directory: Path, target: int, token: str) -> Iterator[Prometheus]
 
     The address takes the place of the discovery.
     """
-    config = yaml.safe_load((PLAIN / "scrape-configs.yaml").read_text())
+    config = yaml.safe_load((queries.PLAIN / "scrape-configs.yaml").read_text())
     (job,) = config["scrape_configs"]
     assert job["tls_config"]["server_name"] == SERVER_NAME
     job["tls_config"]["ca_file"] = str(directory / "tls.crt")
@@ -130,7 +121,7 @@ def prometheus(directory: Path, target: int, token: str) -> Iterator[Prometheus]
     job["static_configs"] = [{"targets": [f"127.0.0.1:{target}"]}]
     job["scrape_interval"] = "1s"
     config["global"] = {"evaluation_interval": "1s"}
-    config["rule_files"] = [str(PLAIN / "*rules.yaml")]
+    config["rule_files"] = [str(queries.PLAIN / "*rules.yaml")]
     (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
     assert PROMETHEUS is not None
     port = free_port()
@@ -184,18 +175,18 @@ def check(found: Prometheus) -> None:
 
     The trial is not scraped, and the target has no pod.
     """
-    for title, query in of_panels():
-        is_absent = metrics(query) <= ABSENT
+    for title, query in queries.of_panels():
+        is_absent = queries.metrics(query) <= ABSENT
         assert bool(found.query(query)) is not is_absent, (title, query)
-    for title, query in (*of_alerts(), *of_runbooks()):
+    for title, query in (*queries.of_alerts(), *queries.of_runbooks()):
         found.query(query)
-        for each in selectors(query):
-            is_absent = metrics(each) <= ABSENT or any(
+        for each in queries.selectors(query):
+            is_absent = queries.metrics(each) <= ABSENT or any(
                 label in each for label in ('job="controller-manager"', 'pod!=""')
             )
             assert bool(found.query(each)) is not is_absent, (title, each)
     rules = [each for group in found.get("rules")["groups"] for each in group["rules"]]
-    assert len(rules) == len(list(of_alerts()))
+    assert len(rules) == len(list(queries.of_alerts()))
     assert [each for each in rules if each["health"] != "ok"] == []
     firing = {each["name"] for each in rules if each["state"] != "inactive"}
     assert firing == {"ControllerManagerTrialDown"}

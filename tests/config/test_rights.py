@@ -48,13 +48,11 @@ class Way:
 
     @property
     def namespace(self) -> str:
-        """Where its pods are."""
         found: str = self.document["metadata"]["namespace"]
         return found
 
     @property
     def config(self) -> Config:
-        """The settings of the arguments, without limits and endpoints."""
         config = config_of(arguments_of(self.document))
         unlimited = replace(config.client, limit=RateLimit(qps=0))
         return replace(config, serving=ServingConfig(port=0), client=unlimited)
@@ -159,8 +157,6 @@ def _single(permission: Permission, verb: str) -> Permission:
 
 @dataclass
 class Reads(Observer):
-    """Remembers the resources that are listed and watched, and the refused requests."""
-
     seen: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
 

@@ -15,17 +15,9 @@ from typing import Final
 import pytest
 
 from controller_manager.client.leadership.leader_election import is_of_this_program
+from tests.config import sections
 from tests.config.control_plane import MANIFEST
 from tests.config.node import IMAGE
-from tests.config.sections import (
-    OPERATIONS,
-    RECOVERY,
-    REFERENCE,
-    SWAP,
-    TESTING,
-    TROUBLESHOOTING,
-    WALKS,
-)
 from tests.config.walk import ControlPlane, control_plane, lines_of
 from tests.documents.facts import ROOT
 from tests.e2e.clusters import KUBECTL, running_cluster
@@ -69,7 +61,7 @@ async def walking(test: str, directory: Path) -> AsyncIterator[ControlPlane]:
     """Run a cluster for a test; it must follow the sections that `WALKS` says."""
     async with control_plane(directory) as plane:
         yield plane
-        assert plane.followed == [title for _, title in WALKS[test]]
+        assert plane.followed == [title for _, title in sections.WALKS[test]]
 
 
 def allowed(table: str) -> set[str]:
@@ -85,13 +77,15 @@ def allowed(table: str) -> set[str]:
 async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
     """It works by its own lease, may do little, and leaves nothing behind."""
     async with walking("test_the_trial_comes_and_goes", tmp_path) as plane:
-        await plane.follow(OPERATIONS, "Build the image")
+        await plane.follow(sections.OPERATIONS, "Build the image")
         assert plane.walk.images() == [
             f"docker build --tag {IMAGE} .",
             f"docker push {IMAGE}",
         ]
-        await plane.follow(OPERATIONS, "Versions of the API server")
-        *_, everywhere, in_kube_system = await plane.follow(OPERATIONS, "Try it")
+        await plane.follow(sections.OPERATIONS, "Versions of the API server")
+        *_, everywhere, in_kube_system = await plane.follow(
+            sections.OPERATIONS, "Try it"
+        )
         assert allowed(everywhere) == EVERYWHERE
         assert allowed(in_kube_system) == IN_KUBE_SYSTEM
         for refused in ("get secrets -A", "-n kube-system create token token-cleaner"):
@@ -104,7 +98,7 @@ async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
             await plane.walk.run(
                 "kubectl -n fresh wait --for=create serviceaccount/default"
             )
-        await plane.follow(OPERATIONS, "End the trial")
+        await plane.follow(sections.OPERATIONS, "End the trial")
         left = await plane.walk.run(f"kubectl get {LEFT} -A -o name")
     assert "/controller-manager" not in left
 
@@ -114,8 +108,8 @@ async def test_two_controllers_move_and_come_back(tmp_path: Path) -> None:
     async with walking("test_two_controllers_move_and_come_back", tmp_path) as plane:
         await plane.walk.run(CHECK)
         await plane.walk.run(AVAILABLE)
-        await plane.follow(OPERATIONS, "Build the image")
-        await plane.follow(OPERATIONS, "Move two controllers")
+        await plane.follow(sections.OPERATIONS, "Build the image")
+        await plane.follow(sections.OPERATIONS, "Move two controllers")
         await plane.walk.run("kubectl delete pods -l app=check --wait=false")
         await plane.walk.run(AVAILABLE)
         await plane.walk.run(
@@ -125,7 +119,7 @@ async def test_two_controllers_move_and_come_back(tmp_path: Path) -> None:
             "kubectl -n controller-manager-beside rollout status "
             "daemonset/controller-manager --timeout=1m"
         )
-        await plane.follow(OPERATIONS, "Give the two controllers back")
+        await plane.follow(sections.OPERATIONS, "Give the two controllers back")
         left = await plane.walk.run(f"kubectl get {LEFT} -A -o name")
         writers = [plane.node.writers[each] for each in MOVED]
         saved = plane.saved()
@@ -141,15 +135,17 @@ async def test_kube_controller_manager_is_replaced_and_comes_back(
     test = "test_kube_controller_manager_is_replaced_and_comes_back"
     async with walking(test, tmp_path) as plane:
         before = plane.manifest()
-        await plane.follow(OPERATIONS, "Build the image")
-        printed = await plane.follow(OPERATIONS, "Replace kube-controller-manager")
+        await plane.follow(sections.OPERATIONS, "Build the image")
+        printed = await plane.follow(
+            sections.OPERATIONS, "Replace kube-controller-manager"
+        )
         assert "ok" in printed
         assert plane.walk.images()[-1] == f"crictl pull {IMAGE}"
         leads = [is_of_this_program(printed[-1])]
-        *_, shown = await plane.follow(TROUBLESHOOTING, "Look first")
+        *_, shown = await plane.follow(sections.TROUBLESHOOTING, "Look first")
         assert shown.endswith("readyz check passed\n")
         *printed, _ = await plane.follow(
-            OPERATIONS, "Give kube-controller-manager its place back"
+            sections.OPERATIONS, "Give kube-controller-manager its place back"
         )
         leads.append(is_of_this_program(printed[-1]))
         after, saved = plane.manifest(), plane.saved()
@@ -161,12 +157,12 @@ async def test_the_swap_in_five_steps_goes_there_and_back(tmp_path: Path) -> Non
     test = "test_the_swap_in_five_steps_goes_there_and_back"
     async with walking(test, tmp_path) as plane:
         before = plane.manifest()
-        await plane.follow(OPERATIONS, "Build the image")
-        _, found = await plane.follow(SWAP, "1. Doctor")
-        *_, report = await plane.follow(SWAP, "2. Preview")
-        await plane.follow(SWAP, "3. Swap")
-        _, holder = await plane.follow(SWAP, "4. Look")
-        await plane.follow(SWAP, "5. Back")
+        await plane.follow(sections.OPERATIONS, "Build the image")
+        _, found = await plane.follow(sections.SWAP, "1. Doctor")
+        *_, report = await plane.follow(sections.SWAP, "2. Preview")
+        await plane.follow(sections.SWAP, "3. Swap")
+        _, holder = await plane.follow(sections.SWAP, "4. Look")
+        await plane.follow(sections.SWAP, "5. Back")
         after = plane.manifest()
     levels = {line.partition(" ")[0] for line in found.splitlines()}
     assert levels == {"ok"}
@@ -178,13 +174,13 @@ async def test_the_swap_in_five_steps_goes_there_and_back(tmp_path: Path) -> Non
 async def test_a_saved_manifest_brings_the_controllers_back(tmp_path: Path) -> None:
     test = "test_a_saved_manifest_brings_the_controllers_back"
     async with walking(test, tmp_path) as plane:
-        await plane.follow(OPERATIONS, "Build the image")
-        await plane.follow(OPERATIONS, "Move two controllers")
+        await plane.follow(sections.OPERATIONS, "Build the image")
+        await plane.follow(sections.OPERATIONS, "Move two controllers")
         (plane.root / MANIFEST).unlink()
         await plane.node.sync()
         await plane.walk.run("kubectl -n controller-manager-beside delete pods --all")
-        await plane.follow(RECOVERY, "See it", fails=["kubectl wait"])
-        await plane.follow(RECOVERY, "Put the saved manifest back")
+        await plane.follow(sections.RECOVERY, "See it", fails=["kubectl wait"])
+        await plane.follow(sections.RECOVERY, "Put the saved manifest back")
         writers = [plane.node.writers[each] for each in MOVED]
     assert writers == [[BESIDE, STATIC]] * 2
 
@@ -193,11 +189,11 @@ async def test_controllers_run_from_a_shell(tmp_path: Path) -> None:
     """With the administrator's kubeconfig, until Ctrl-C; they release the lease."""
     test = "test_controllers_run_from_a_shell"
     async with walking(test, tmp_path) as plane:
-        titles = [title for _, title in WALKS[test]]
+        titles = [title for _, title in sections.WALKS[test]]
         await plane.walk.run("kubectl create namespace controller-manager-beside")
         async with plane.without_static_pod():
             for number, title in enumerate(titles):
-                (command,) = lines_of(RECOVERY, title)
+                (command,) = lines_of(sections.RECOVERY, title)
                 await _runs_until_interrupted(plane, command, f"check-{number}")
                 plane.followed.append(title)
         leases = await plane.walk.run(LEASES)
@@ -219,12 +215,12 @@ async def _runs_until_interrupted(
 
 def test_the_recordings_are_played_on_a_cluster(tmp_path: Path) -> None:
     """One of them stands for all, which take minutes."""
-    (_, title) = WALKS["test_the_recordings_are_played_on_a_cluster"][0]
+    (_, title) = sections.WALKS["test_the_recordings_are_played_on_a_cluster"][0]
     flags = ("--without-controllers", "--nodes=0")
     with running_cluster(tmp_path, *flags) as kubeconfig:
         (tmp_path / ".kube").mkdir()
         shutil.copy(kubeconfig, tmp_path / ".kube" / "config")
-        for line in lines_of(TESTING, title):
+        for line in lines_of(sections.TESTING, title):
             # Other tests may use the default port.
             here = line.replace("devcluster ", "devcluster --port=0 ")
             environment = {
@@ -274,7 +270,7 @@ def test_profiles_are_taken_from_outside(tmp_path: Path) -> None:
         try:
             assert daemon.stderr is not None
             assert any("Caches are synced" in line for line in daemon.stderr)
-            _, title = WALKS["test_profiles_are_taken_from_outside"][0]
+            _, title = sections.WALKS["test_profiles_are_taken_from_outside"][0]
             shown = [
                 subprocess.run(
                     ["bash", "-euc", line.replace("--duration 10", "--duration 3")],
@@ -284,7 +280,7 @@ def test_profiles_are_taken_from_outside(tmp_path: Path) -> None:
                     text=True,
                     check=True,
                 ).stdout
-                for line in lines_of(REFERENCE, title)
+                for line in lines_of(sections.REFERENCE, title)
             ]
         finally:
             daemon.terminate()

@@ -61,7 +61,6 @@ _IF_MISSING: Final = {"curl": f"exec {sys.executable} -c '{_FETCH}' \"$@\""}
 
 
 def lines_of(page: Page, title: str) -> list[str]:
-    """Return the commands of a section, without those of its subsections."""
     return _lines(page.section(title).partition("\n#")[0])
 
 

@@ -24,9 +24,7 @@ def expectations() -> Expectations:
     return Expectations(LoopClock(EPOCH))
 
 
-async def test_a_key_without_expectations_is_fulfilled(
-    expectations: Expectations,
-) -> None:
+async def test_no_expectations_are_fulfilled_ones(expectations: Expectations) -> None:
     """It may write."""
     assert expectations.state("a") is State.FULFILLED
 
@@ -52,9 +50,7 @@ async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> Non
     assert expectations.state("a") is State.FULFILLED
 
 
-async def test_more_can_be_expected_in_the_same_sync(
-    expectations: Expectations,
-) -> None:
+async def test_a_sync_may_expect_more(expectations: Expectations) -> None:
     expectations.expect("a", 1, {"x"})
     expectations.expect("a", 2, {"y"})
     expectations.creations_settled("a", 3)
@@ -67,9 +63,7 @@ async def test_more_can_be_expected_in_the_same_sync(
     assert expectations.state("a") is State.UNKNOWN
 
 
-async def test_the_outcome_of_an_old_expectation_is_unknown(
-    expectations: Expectations,
-) -> None:
+async def test_old_expectations_have_no_outcome(expectations: Expectations) -> None:
     """Upstream would act on its cache now (kubernetes#129795)."""
     expectations.expect("a", 1)
     await asyncio.sleep(TIMEOUT)
@@ -80,9 +74,7 @@ async def test_the_outcome_of_an_old_expectation_is_unknown(
     assert (expectations.state("a"), len(expectations)) == (State.FULFILLED, 0)
 
 
-async def test_a_complete_cache_ends_expected_creations(
-    expectations: Expectations,
-) -> None:
+async def test_a_full_cache_ends_expectations(expectations: Expectations) -> None:
     expectations.expect("a", 2)
     expectations.cache_caught_up("a")
     assert expectations.state("a") is State.FULFILLED

@@ -139,9 +139,7 @@ def test_the_last_of_equal_revisions_is_found() -> None:
         ),
     ],
 )
-def test_templates_may_differ_by_defaults(
-    spec: JSON, more: JSON, *, equal: bool
-) -> None:
+def test_defaults_are_no_difference(spec: JSON, more: JSON, *, equal: bool) -> None:
     """A field with another value than the default is a change."""
     metadata: JSON = {"labels": {"app": "web"}}
     one, other = (
@@ -172,7 +170,6 @@ def test_the_hashes_are_those_of_the_published_vectors() -> None:
 
 
 def test_a_collision_gives_another_name_and_long_owners_a_shortened_one() -> None:
-    """A name has at most 253 characters."""
     data = Raw(b"{}")
     hashes = [data_hash(data, count) for count in (None, 0, 1)]
     assert len(set(hashes)) == 3
@@ -221,7 +218,6 @@ async def stateful_set(cluster: Cluster) -> StatefulSet:
 
 
 def history(cluster: Cluster, *cached: ControllerRevision) -> History[StatefulSet]:
-    """Return the history with a cache that holds these revisions."""
     store: Store[ControllerRevision] = Store()
     for each in cached:
         store.put(each)
@@ -251,9 +247,7 @@ def owned_by(owner: StatefulSet) -> tuple[OwnerReference, ...]:
 
 
 @pytest.mark.looptime
-async def test_a_new_revision_has_labels_annotations_and_owner(
-    cluster: Cluster,
-) -> None:
+async def test_a_revision_has_labels_and_an_owner(cluster: Cluster) -> None:
     """It is stored as it was made."""
     owner = await stateful_set(cluster)
     writer = history(cluster)

@@ -9,13 +9,7 @@ import yaml
 from controller_manager.api.core.v1 import PodVolume
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.csi_migration import (
-    DRIVERS,
-    CSIVolume,
-    UntranslatableError,
-    csi_volume,
-    inline_csi_volume,
-)
+from controller_manager.control import csi_migration
 
 _ZONE = "topology.kubernetes.io/zone"
 
@@ -76,15 +70,17 @@ def test_a_persistent_volume_has_the_handle_of_its_driver(
     source: JSON, more: JSON, driver: str, handle: str
 ) -> None:
     """Upstream: TranslateInTreePVToCSI of csi-translation-lib."""
-    found = csi_volume(volume(source, **more))
-    assert found == CSIVolume("v", driver, handle, migrated="csi" not in source)
-    assert driver in DRIVERS.values() or driver == "d"
+    found = csi_migration.csi_volume(volume(source, **more))
+    assert found == csi_migration.CSIVolume(
+        "v", driver, handle, migrated="csi" not in source
+    )
+    assert driver in csi_migration.DRIVERS.values() or driver == "d"
 
 
 @pytest.mark.parametrize("source", [{"nfs": {}}, {"hostPath": {}}, {"iscsi": {}}])
 def test_other_volumes_have_no_driver(source: JSON) -> None:
     """Their plugins still are in upstream's tree."""
-    assert csi_volume(volume(source)) is None
+    assert csi_migration.csi_volume(volume(source)) is None
 
 
 @pytest.mark.parametrize(
@@ -97,8 +93,8 @@ def test_other_volumes_have_no_driver(source: JSON) -> None:
 """),
 )
 def test_a_source_that_names_no_volume_is_refused(source: JSON, more: JSON) -> None:
-    with pytest.raises(UntranslatableError):
-        csi_volume(volume(source, **more))
+    with pytest.raises(csi_migration.UntranslatableError):
+        csi_migration.csi_volume(volume(source, **more))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +110,7 @@ def test_disks_of_google_get_access_modes_that_the_driver_knows(
     modes: list[str], known: tuple[str, ...]
 ) -> None:
     """Upstream: backwardCompatibleAccessModes."""
-    found = csi_volume(volume(GCE, accessModes=modes))
+    found = csi_migration.csi_volume(volume(GCE, accessModes=modes))
     assert found is not None
     assert found.access_modes == known
 
@@ -176,7 +172,7 @@ def test_a_volume_that_a_pod_defines_itself_has_a_whole_spec(
     source: JSON, name: str, csi: JSON, mode: str, more: JSON
 ) -> None:
     """The attacher of the driver has nothing else to go by."""
-    found = inline_csi_volume(inline(source), "shop")
+    found = csi_migration.inline_csi_volume(inline(source), "shop")
     assert found is not None
     expected = {"csi": csi, "accessModes": [mode], **more}
     assert (found.name, found.as_spec()) == (name, expected)
@@ -184,4 +180,4 @@ def test_a_volume_that_a_pod_defines_itself_has_a_whole_spec(
 
 def test_a_pods_other_volumes_have_no_driver() -> None:
     claim = {"persistentVolumeClaim": {"claimName": "a"}}
-    assert inline_csi_volume(inline(claim), "shop") is None
+    assert csi_migration.inline_csi_volume(inline(claim), "shop") is None

@@ -64,9 +64,7 @@ def test_an_object_has_the_finalizer_until_it_is_deleted(
         (thing(finalizers=("a",), deletion_timestamp=DELETED), False),
     ],
 )
-def test_a_deleted_object_with_the_finalizer_is_held(
-    changed: PartialObject, *, is_held: bool
-) -> None:
+def test_the_finalizer_holds_objects(changed: PartialObject, *, is_held: bool) -> None:
     """Only such an object is looked at when something stops using it."""
     assert Protection(FINALIZER).holds(changed) is is_held
 
@@ -93,9 +91,7 @@ async def stored(cluster: Cluster, **metadata: Any) -> ConfigMap:
 
 
 @pytest.mark.looptime
-async def test_an_object_gets_its_finalizer_and_keeps_the_rest(
-    cluster: Cluster,
-) -> None:
+async def test_a_finalizer_is_added_to_the_rest(cluster: Cluster) -> None:
     before = await stored(cluster, labels={"a": "b"}, finalizers=["example.com/hold"])
     await Protection(FINALIZER).settle(cluster.client, CONFIG_MAPS, before)
     after = await cluster.client.get(CONFIG_MAPS, "default", "map")
@@ -132,9 +128,7 @@ class Nowhere(RecordingTransport):
 
 
 @pytest.mark.looptime
-async def test_a_path_that_is_not_found_is_no_object_that_is_gone(
-    cluster: Cluster,
-) -> None:
+async def test_an_unknown_path_is_no_object_that_is_gone(cluster: Cluster) -> None:
     """The object may still stand; the caller tries again."""
     transport = Nowhere(InMemoryTransport(cluster.server, TOKEN))
     client = Client(transport, cluster.clock)

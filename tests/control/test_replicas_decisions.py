@@ -9,24 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.apps.v1 import ReplicaSetCondition, ReplicaSetStatus
-from controller_manager.api.core.v1 import (
-    Pod,
-    ReplicationController,
-    ReplicationControllerCondition,
-    ReplicationControllerSpec,
-    ReplicationControllerStatus,
-)
+from controller_manager.api.core import v1
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.pods import next_availability
+from controller_manager.control.replicas import ranking
 from controller_manager.control.replicas.controller import (
     burst,
     calculate_status,
     differs_in_substance,
-)
-from controller_manager.control.replicas.ranking import (
-    age_ratios,
-    choose_pods_to_delete,
-    deletion_cost,
 )
 from tests.controllers.builders import pod, replica_set
 
@@ -37,20 +27,17 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
     ("active", "wanted", "count"),
     [(3, 3, 0), (1, 3, 2), (3, 1, -2), (0, 10_000, 500), (10_000, 0, -500)],
 )
-def test_the_difference_is_removed_in_bursts(
-    active: int, wanted: int, count: int
-) -> None:
+def test_excess_goes_in_bursts(active: int, wanted: int, count: int) -> None:
     assert burst(active, wanted) == count
 
 
 def chosen_of(
-    pods: Sequence[Pod], related: Sequence[Pod], count: int, now: datetime
-) -> list[Pod]:
-    return choose_pods_to_delete(pods, related, count, now)
+    pods: Sequence[v1.Pod], related: Sequence[v1.Pod], count: int, now: datetime
+) -> list[v1.Pod]:
+    return ranking.choose_pods_to_delete(pods, related, count, now)
 
 
-def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
-    """Return the pod that is deleted first; the order of arguments does not matter."""
+def first_to_go(*pods: v1.Pod, related: tuple[v1.Pod, ...] = ()) -> str:
     (chosen,) = chosen_of(pods, related, 1, NOW)
     (same,) = chosen_of(pods[::-1], related, 1, NOW)
     assert chosen == same
@@ -103,7 +90,7 @@ def test_among_pods_of_similar_age_the_uid_decides() -> None:
 )
 def test_a_malformed_cost_counts_as_none(text: str, cost: int) -> None:
     """As in upstream."""
-    assert deletion_cost(pod(cost=text)) == cost
+    assert ranking.deletion_cost(pod(cost=text)) == cost
 
 
 pods = st.builds(
@@ -122,7 +109,7 @@ many = st.lists(pods, min_size=1, max_size=8, unique_by=lambda each: each.metada
 
 @given(candidates=many, count=st.integers(0, 9))
 def test_no_ready_pod_goes_while_an_unready_one_stays(
-    candidates: list[Pod], count: int
+    candidates: list[v1.Pod], count: int
 ) -> None:
     alike = [
         msgspec.structs.replace(
@@ -136,20 +123,20 @@ def test_no_ready_pod_goes_while_an_unready_one_stays(
     assert len(chosen) == min(count, len(alike))
     stays = [each for each in alike if each not in chosen]
 
-    def ready(each: Pod) -> bool:
+    def ready(each: v1.Pod) -> bool:
         return (each.status.conditions or ())[0].status == "True"
 
     assert not (any(map(ready, chosen)) and not all(map(ready, stays)))
 
 
 @given(candidates=many)
-def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> None:
+def test_the_order_does_not_depend_on_where_it_starts(candidates: list[v1.Pod]) -> None:
     """The order is total: it does not depend on the order of pods in the cache."""
     half = len(candidates) // 2
     forwards = chosen_of(candidates, (), half, NOW)
     backwards = chosen_of(candidates[::-1], (), half, NOW)
 
-    def rank(each: Pod) -> tuple[object, ...]:
+    def rank(each: v1.Pod) -> tuple[object, ...]:
         return (
             bool(each.spec.node_name),
             each.status.phase,
@@ -167,8 +154,8 @@ def test_the_age_ratio_compares_with_the_youngest_ready_pod() -> None:
     young = pod("b", created="2026-01-01T11:00:00Z")
     unready = pod("c", ready=False, created="2026-01-01T11:59:00Z")
     everyone = [old, young, unready]
-    assert age_ratios(everyone, everyone, NOW) == [4.0, 1.0]
-    assert age_ratios([unready], [unready], NOW) == []
+    assert ranking.age_ratios(everyone, everyone, NOW) == [4.0, 1.0]
+    assert ranking.age_ratios([unready], [unready], NOW) == []
 
 
 def test_a_status_counts_what_the_pods_are() -> None:
@@ -241,20 +228,20 @@ def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> N
 
 def test_a_replication_controller_has_a_status_of_its_own() -> None:
     """It has no number of terminating pods, and conditions of its own type."""
-    subject = ReplicationController(
+    subject = v1.ReplicationController(
         metadata=ObjectMeta(name="r", generation=4),
-        spec=ReplicationControllerSpec(replicas=3),
+        spec=v1.ReplicationControllerSpec(replicas=3),
     )
     terminating = [pod("b")]
     status = calculate_status(subject, [pod()], terminating, ValueError("quota"), NOW)
-    assert status == ReplicationControllerStatus(
+    assert status == v1.ReplicationControllerStatus(
         replicas=1,
         fully_labeled_replicas=1,
         ready_replicas=1,
         available_replicas=1,
         observed_generation=4,
         conditions=(
-            ReplicationControllerCondition(
+            v1.ReplicationControllerCondition(
                 type="ReplicaFailure",
                 status="True",
                 last_transition_time="2026-01-01T12:00:00Z",

@@ -5,11 +5,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS
 from controller_manager.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
-from controller_manager.client.discovery.resource_mapper import (
-    RETRY_INTERVAL,
-    KindNotServed,
-    ResourceMapper,
-)
+from controller_manager.client.discovery import resource_mapper
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.control.scales import NoScale, Scales
@@ -32,12 +28,12 @@ def make_user(cluster: Cluster) -> User:
 
 
 @pytest.fixture(name="mapper")
-def make_mapper(cluster: Cluster) -> ResourceMapper:
-    return ResourceMapper(cluster.client, cluster.clock)
+def make_mapper(cluster: Cluster) -> resource_mapper.ResourceMapper:
+    return resource_mapper.ResourceMapper(cluster.client, cluster.clock)
 
 
 @pytest.fixture(name="scales")
-def make_scales(cluster: Cluster, mapper: ResourceMapper) -> Scales:
+def make_scales(cluster: Cluster, mapper: resource_mapper.ResourceMapper) -> Scales:
     return Scales(cluster.client, mapper)
 
 
@@ -46,7 +42,7 @@ def _shown(scale: Scale) -> tuple[str, ScaleSpec, ScaleStatus]:
 
 
 async def test_a_deployment_is_scaled(
-    user: User, mapper: ResourceMapper, scales: Scales
+    user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     """Its scale shows the selector of its pods."""
     await user.create(DEPLOYMENTS, deployment_json(replicas=3))
@@ -69,7 +65,7 @@ async def test_a_deployment_is_scaled(
 
 
 async def test_a_custom_resource_is_scaled_where_its_definition_says(
-    user: User, mapper: ResourceMapper, scales: Scales
+    user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     """Other fields stay as they are."""
     await user.create(DEFINITIONS, definition(subresources=SCALABLE))
@@ -95,7 +91,7 @@ async def test_a_custom_resource_is_scaled_where_its_definition_says(
 
 
 async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
-    user: User, mapper: ResourceMapper, scales: Scales
+    user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     """A daemon set has no scale, also if the object exists."""
     await user.create(DAEMON_SETS, daemon_set_json())
@@ -112,7 +108,7 @@ async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
 
 
 async def test_a_custom_resource_without_scale_differs_from_an_object_that_is_gone(
-    user: User, mapper: ResourceMapper, scales: Scales
+    user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     await user.create(DEFINITIONS, definition())
     body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
@@ -127,26 +123,26 @@ async def test_a_custom_resource_without_scale_differs_from_an_object_that_is_go
 
 
 async def test_a_resource_that_never_had_a_scale_causes_no_discovery(
-    mapper: ResourceMapper, scales: Scales
+    mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     """Otherwise pods of daemon sets would cause discoveries for ever."""
     daemon_sets = await mapper.resource_of("apps", "DaemonSet")
     with pytest.raises(NoScale):
         await scales.get(daemon_sets, "default", "agent")
     known = await mapper.discovery(3600)
-    await settle(RETRY_INTERVAL)
+    await settle(resource_mapper.RETRY_INTERVAL)
     await mapper.resource_of("apps", "DaemonSet")
     assert await mapper.discovery(3600) is known
 
 
 async def test_a_kind_that_is_not_served_any_more_is_noticed(
-    user: User, mapper: ResourceMapper, scales: Scales
+    user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
     await user.create(DEFINITIONS, definition(subresources=SCALABLE))
     resource = await mapper.resource_of("example.com", "Widget")
     await user.client.delete(DEFINITIONS, "", "widgets.example.com")
-    await settle(RETRY_INTERVAL)
+    await settle(resource_mapper.RETRY_INTERVAL)
     with pytest.raises(NoScale):
         await scales.get(resource, "default", "w")
-    with pytest.raises(KindNotServed):
+    with pytest.raises(resource_mapper.KindNotServed):
         await mapper.resource_of("example.com", "Widget")

@@ -81,7 +81,6 @@ NODE = msgspec.convert({"metadata": {"name": "node-1", "labels": LABELS}}, Node)
 
 
 def fits(**spec: Any) -> bool:
-    """Tell whether a pod with this spec may run on the node."""
     decoded = msgspec.convert(spec, SchedulingSpec)
     return required_nodes(decoded.node_selector, decoded.affinity).matches(NODE)
 
@@ -117,9 +116,7 @@ def test_a_pod_without_conditions_fits_everywhere() -> None:
         ({"absent": ""}, False),
     ],
 )
-def test_all_labels_of_a_node_selector_must_match(
-    selector: JSON, *, expected: bool
-) -> None:
+def test_a_node_has_all_selected_labels(selector: JSON, *, expected: bool) -> None:
     """An absent label is not an empty one."""
     assert fits(nodeSelector=selector) is expected
 

@@ -18,8 +18,6 @@ pytestmark = pytest.mark.looptime
 
 
 class Lists(RecordingTransport):
-    """Counts the lists of the pods of namespaces."""
-
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(InMemoryTransport(cluster.server, TOKEN))
         self.count = 0
@@ -32,9 +30,7 @@ class Lists(RecordingTransport):
 
 
 @pytest.mark.parametrize("jobs", [20, 60])
-async def test_the_jobs_of_a_namespace_share_a_list(
-    cluster: Cluster, jobs: int
-) -> None:
+async def test_a_namespaces_jobs_share_a_list(cluster: Cluster, jobs: int) -> None:
     user = JobUser(cluster)
     for number in range(jobs):
         await user.run(f"j{number}")
@@ -48,9 +44,7 @@ async def test_the_jobs_of_a_namespace_share_a_list(
     assert transport.count == 9
 
 
-async def test_a_list_serves_for_a_minute_and_for_one_leadership(
-    cluster: Cluster,
-) -> None:
+async def test_a_list_serves_a_minute_of_one_leadership(cluster: Cluster) -> None:
     """A later one may begin after writes of another leader."""
     user = User(cluster)
     lists = TakeoverLists(cluster.client)

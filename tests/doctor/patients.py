@@ -67,7 +67,6 @@ class Patient:
         return parse({name: (value,) for name, value in given.items()}, self.build)
 
     async def examined(self, **flags: str) -> list[Result]:
-        """Return what the checks find; underscores in `flags` stand for dashes."""
         config = self._config(**flags)
         connections = Connections(
             self.transport,
@@ -80,11 +79,9 @@ class Patient:
         return await examine(examined, _PATIENCE)
 
     async def faults(self, **flags: str) -> list[str]:
-        """Return the lines that are not ok, with single spaces."""
         return _not_ok(await self.examined(**flags))
 
     async def line(self, check: str, **flags: str) -> str:
-        """Return the only line of a check, with single spaces."""
         results = await self.examined(**flags)
         (line,) = as_text(
             [each for each in results if each.check == check]
@@ -92,7 +89,6 @@ class Patient:
         return " ".join(line.split())
 
     async def local_faults(self) -> list[str]:
-        """Return the lines that are not ok of the checks that need no API server."""
         results = await run_checks(
             local_checks(self._config(), self.cluster.clock), _PATIENCE
         )

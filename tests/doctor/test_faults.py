@@ -111,9 +111,7 @@ async def test_each_fault_is_one_line(patient: Patient, name: str) -> None:
 NAMESPACED = {"bootstrap-signer", "token-cleaner"}
 
 
-async def test_the_roles_of_a_real_api_server_have_all_that_is_needed(
-    patient: Patient,
-) -> None:
+async def test_a_real_api_servers_roles_suffice(patient: Patient) -> None:
     recorded = json.loads((DATA / "rbac.json").read_text())
     await patient.take_roles(
         {
@@ -143,9 +141,7 @@ async def test_a_resource_that_is_not_served_is_one_line(patient: Patient) -> No
     ]
 
 
-async def test_a_custom_resource_that_is_not_served_has_a_definition(
-    patient: Patient,
-) -> None:
+async def test_a_resource_not_served_has_a_definition(patient: Patient) -> None:
     """It is not an API that a flag of the API server enables."""
     widgets = Resource("example.com", "v1", "widgets", "Widget", PartialObject)
     mine = Descriptor("widget", ".x:X", package="mine", requires=(widgets, PODS))
@@ -176,9 +172,7 @@ async def test_the_settings_of_authentication_may_not_be_read(patient: Patient) 
     assert await patient.faults(authentication_skip_lookup="true") == []
 
 
-async def test_without_kubeconfigs_for_reviews_two_lines_say_so(
-    patient: Patient,
-) -> None:
+async def test_two_lines_say_that_reviews_lack_kubeconfigs(patient: Patient) -> None:
     patient.reviewer = None
     assert [each.partition("; mend")[0] for each in await patient.faults()] == [
         f"warning endpoints without --{each}-kubeconfig only members of "
@@ -216,9 +210,7 @@ async def test_a_lease_that_has_expired_is_free(patient: Patient) -> None:
 OTHER = {"leader_elect_resource_name": "controller-manager"}
 
 
-async def test_two_managers_that_make_the_same_pods_are_an_error(
-    patient: Patient,
-) -> None:
+async def test_two_makers_of_the_same_pods_are_an_error(patient: Patient) -> None:
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--v=2", "--controllers=*,tokencleaner", "--leader-elect")
     line = await patient.line("other managers", controllers="job,ttl", **OTHER)
@@ -231,18 +223,14 @@ async def test_two_managers_that_make_the_same_pods_are_an_error(
     assert line.startswith("warning other managers")
 
 
-async def test_a_manager_that_leaves_our_controllers_out_is_well(
-    patient: Patient,
-) -> None:
+async def test_a_manager_without_our_controllers_is_well(patient: Patient) -> None:
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--controllers", "*,-job", "--controllers=-ttl-controller")
     line = await patient.line("other managers", controllers="job,ttl", **OTHER)
     assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
 
 
-async def test_of_several_managers_the_flags_of_the_leader_count(
-    patient: Patient,
-) -> None:
+async def test_the_flags_of_the_leader_count(patient: Patient) -> None:
     """The others stand by, perhaps before their upgrade."""
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--controllers=*")
@@ -251,9 +239,7 @@ async def test_of_several_managers_the_flags_of_the_leader_count(
     assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
 
 
-async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
-    patient: Patient,
-) -> None:
+async def test_the_flags_of_our_kind_count_as_well(patient: Patient) -> None:
     """It may hold upstream's lease, from kubeadm's manifest with another image."""
     await hold(patient, OWN)
     program = "/usr/bin/controller-manager"
@@ -262,9 +248,7 @@ async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
     assert line == f"ok other managers '{OWN}' leads, and runs other controllers"
 
 
-async def test_a_manager_without_controllers_stands_by_under_its_own_lease(
-    patient: Patient,
-) -> None:
+async def test_a_manager_without_controllers_stands_by(patient: Patient) -> None:
     """Under kube-controller-manager's lease no process would run the controllers."""
     await hold(patient, UPSTREAM)
     line = "controllers no controller starts; mend: name one in --controllers"
@@ -272,9 +256,7 @@ async def test_a_manager_without_controllers_stands_by_under_its_own_lease(
     assert await patient.faults(controllers="") == [f"error {line}"]
 
 
-async def test_a_manager_whose_flags_are_not_known_is_a_warning(
-    patient: Patient,
-) -> None:
+async def test_unknown_flags_are_a_warning(patient: Patient) -> None:
     await hold(patient, UPSTREAM)
     line = await patient.line("other managers", controllers="job", **OTHER)
     assert line == (
@@ -332,9 +314,7 @@ def add_owned(patient: Patient, kind: str, name: str, owner: Any, **parts: Any) 
     return patient.cluster.server.objects.create(found, "kube-system", body).obj
 
 
-async def test_a_pod_that_needs_its_own_controllers_is_an_error(
-    patient: Patient,
-) -> None:
+async def test_a_pod_that_needs_its_controllers_is_an_error(patient: Patient) -> None:
     spec = {"containers": [{"name": "a", "image": "a"}]}
     workload = {
         "selector": {"matchLabels": {"a": "b"}},

@@ -97,9 +97,7 @@ async def test_a_file_without_a_certificate_is_one_line(patient: Patient) -> Non
     ]
 
 
-async def test_certificates_at_their_end_are_one_line(
-    patient: Patient, tmp_path: Path
-) -> None:
+async def test_ending_certificates_are_told(patient: Patient, tmp_path: Path) -> None:
     file = f"--cluster-signing-cert-file: {patient.certificate}"
     now = patient.cluster.clock.now()
     for days, line in (

@@ -6,35 +6,27 @@ from collections.abc import Sequence
 import pytest
 
 from controller_manager.client.rest.errors import TransportError
-from controller_manager.doctor.finding import (
-    Check,
-    Finding,
-    Result,
-    as_text,
-    error,
-    ok,
-    run_checks,
-)
+from controller_manager.doctor import finding
 
 pytestmark = pytest.mark.looptime
 
 
-async def well() -> Sequence[Finding]:
+async def well() -> Sequence[finding.Finding]:
     await asyncio.sleep(9)
-    return [ok("fine")]
+    return [finding.ok("fine")]
 
 
-async def hanging() -> Sequence[Finding]:
+async def hanging() -> Sequence[finding.Finding]:
     await asyncio.Event().wait()
     return []
 
 
-async def refused() -> Sequence[Finding]:
+async def refused() -> Sequence[finding.Finding]:
     msg = "GET /version: cannot connect"
     raise TransportError(msg)
 
 
-async def broken() -> Sequence[Finding]:
+async def broken() -> Sequence[finding.Finding]:
     msg = "two\nlines"
     raise KeyError(msg)
 
@@ -44,39 +36,44 @@ async def test_a_check_that_hangs_or_fails_fails_alone() -> None:
     loop = asyncio.get_running_loop()
     before = loop.time()
     checks = (well, hanging, refused, broken, well)
-    found = await run_checks([Check(each.__name__, each) for each in checks], 10)
+    found = await finding.run_checks(
+        [finding.Check(each.__name__, each) for each in checks], 10
+    )
     assert loop.time() - before == 10
     assert found == [
-        Result("well", (ok("fine"),)),
-        Result(
+        finding.Result("well", (finding.ok("fine"),)),
+        finding.Result(
             "hanging",
             (
-                error(
+                finding.error(
                     "no result within 10 s",
                     "look why the API server is slow, or give a longer --check-timeout",
                 ),
             ),
         ),
-        Result("refused", (error("GET /version: cannot connect"),)),
-        Result(
+        finding.Result("refused", (finding.error("GET /version: cannot connect"),)),
+        finding.Result(
             "broken",
             (
-                error(
+                finding.error(
                     "the check itself failed: KeyError: 'two\\nlines'",
                     "please report it",
                 ),
             ),
         ),
-        Result("well", (ok("fine"),)),
+        finding.Result("well", (finding.ok("fine"),)),
     ]
 
 
 def test_the_report_is_aligned() -> None:
     results = [
-        Result("lease", (ok("free"),)),
-        Result("other managers", (error("two of them", "stop one"), ok("one"))),
+        finding.Result("lease", (finding.ok("free"),)),
+        finding.Result(
+            "other managers",
+            (finding.error("two of them", "stop one"), finding.ok("one")),
+        ),
     ]
-    assert as_text(results) == (
+    assert finding.as_text(results) == (
         "ok       lease           free\n"
         "error    other managers  two of them; mend: stop one\n"
         "ok       other managers  one\n"

@@ -19,7 +19,6 @@ FLAGS = registry().flags
 
 @pytest.fixture
 def kubeadm(tmp_path: Path) -> JSON:
-    """Return kubeadm's manifest, with its kubeconfig where a test may write."""
     (manifest,) = documents(KUBEADM)
     for volume in manifest["spec"]["volumes"]:
         if volume["name"] == "kubeconfig":
@@ -94,9 +93,7 @@ def test_the_flags_are_found_in_any_form(
     assert "args" not in ours
 
 
-def test_a_container_that_names_the_program_goes_before_one_of_flags_alone(
-    tmp_path: Path,
-) -> None:
+def test_a_container_of_the_program_goes_first(tmp_path: Path) -> None:
     """A container beside it may also have nothing but flags."""
     beside = {"name": "proxy", "args": ["--listen=:1"]}
     own = {"name": "own", "command": ["kube-controller-manager"], "args": ["-v=2"]}
@@ -106,9 +103,7 @@ def test_a_container_that_names_the_program_goes_before_one_of_flags_alone(
     assert (found[0], found[1]["name"]) == (beside, "own")
 
 
-def test_files_that_a_kubeconfig_names_are_mounted_too(
-    tmp_path: Path, kubeadm: JSON
-) -> None:
+def test_the_files_of_a_kubeconfig_are_mounted(tmp_path: Path, kubeadm: JSON) -> None:
     """A relative path begins at the kubeconfig, as its container sees it."""
     user = {"client-certificate": "pki/own.crt", "client-key": "/etc/kubernetes/pki/k"}
     config = {"users": [{"name": "a", "user": user}], "clusters": [{"cluster": None}]}
@@ -190,9 +185,7 @@ def test_both_files_of_a_pair_have_their_path_on_the_node(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "path", ["/etc//kubernetes/pki/ca", "//etc/kubernetes/x/../pki/ca"]
 )
-def test_a_path_with_dots_or_two_slashes_is_that_of_its_file(
-    tmp_path: Path, path: str
-) -> None:
+def test_a_path_with_dots_is_that_of_its_file(tmp_path: Path, path: str) -> None:
     pod = read(tmp_path, pod_with([f"--root-ca-file={path}"], PKI))
     assert pod.flags_on_the_node() == {"root-ca-file": ("/data/pki/ca",)}
     assert files_of(pod.ours()) == {
@@ -201,9 +194,7 @@ def test_a_path_with_dots_or_two_slashes_is_that_of_its_file(
     }
 
 
-def test_a_path_that_depends_on_the_directory_of_the_process_is_named(
-    tmp_path: Path,
-) -> None:
+def test_a_path_relative_to_the_process_is_named(tmp_path: Path) -> None:
     with pytest.raises(StaticPodError) as refused:
         read(tmp_path, pod_with(["--root-ca-file=ca.crt"], PKI)).ours()
     assert str(refused.value).partition("yaml: ")[2] == (
@@ -340,9 +331,7 @@ def test_another_manifest_is_refused_with_its_name(
     assert str(refused.value) == f"{path}: {problem}"
 
 
-def test_a_file_that_the_container_does_not_see_is_named(
-    tmp_path: Path, kubeadm: JSON
-) -> None:
+def test_a_file_that_is_not_mounted_is_named(tmp_path: Path, kubeadm: JSON) -> None:
     container_of(kubeadm)["command"].append("--config=/elsewhere/config.yaml")
     with pytest.raises(StaticPodError) as refused:
         read(tmp_path, kubeadm).ours()

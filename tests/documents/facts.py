@@ -42,7 +42,6 @@ def help_of(*arguments: str) -> str:
 
 @cache
 def flags() -> frozenset[str]:
-    """Return all flags of our programs, and of the pytest plugin."""
     group = make_command()
     names = group.list_commands(click.Context(group))
     texts = [help_of(), *map(help_of, names)]
@@ -87,7 +86,6 @@ def trees() -> dict[Path, ast.Module]:
 
 @cache
 def strings() -> frozenset[str]:
-    """Return all texts in the source."""
     return frozenset(
         node.value
         for tree in trees().values()
@@ -97,7 +95,6 @@ def strings() -> frozenset[str]:
 
 
 def metrics() -> Iterator[tuple[Path, str]]:
-    """Yield the name of each metric and where it is made."""
     for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.args:

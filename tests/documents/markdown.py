@@ -37,12 +37,10 @@ class Page:
 
     @cached_property
     def prose(self) -> str:
-        """The text without code blocks."""
         return _FENCE.sub("", self.text)
 
     @property
     def spans(self) -> list[str]:
-        """The texts between backticks in the prose."""
         return _SPAN.findall(self.prose)
 
     @property
@@ -51,7 +49,6 @@ class Page:
 
     @property
     def definitions(self) -> list[tuple[str, str]]:
-        """The links to Python files whose text is a name: the name, and the file."""
         return _DEFINITION.findall(self.prose)
 
     def blocks(self, language: str) -> list[str]:
@@ -89,7 +86,6 @@ class Page:
 
 
 def rows(section: str) -> list[list[str]]:
-    """Return the cells of all tables in a section, without their headings."""
     lines = section.split("\n")
     found = []
     for number, line in enumerate(lines):

@@ -58,9 +58,7 @@ def test_every_metric_is_on_a_page_and_those_of_a_controller_on_its_own() -> Non
 
 @pytest.mark.parametrize("name", registry().names)
 @pytest.mark.slow
-def test_reasons_queues_and_annotations_on_a_page_are_those_of_the_code(
-    name: str,
-) -> None:
+def test_the_names_on_a_page_are_those_of_the_code(name: str) -> None:
     page = page_of(name)
     (queues,) = (cells[1] for cells in rows(page.text) if cells[0] == "queues")
     facts = page.section("Events") + page.section(
@@ -98,7 +96,6 @@ def test_a_controllers_page_has_the_rules_of_its_role(name: str) -> None:
 
 
 def _shown(section: str) -> list[tuple[str, list[str], list[str]]]:
-    """Return the rules of a page."""
     return [
         (
             "" if group == "core" else group.strip("`"),

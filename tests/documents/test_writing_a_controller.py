@@ -42,7 +42,6 @@ def run(script: str, root: Path) -> str:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Return a copy of the tree."""
     for name in ("controller_manager", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=CACHES)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -50,9 +49,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_page_followed_in_a_copy_of_the_tree_gives_a_controller(
-    scratch: Path,
-) -> None:
+def test_the_page_followed_in_a_copy_gives_a_controller(scratch: Path) -> None:
     """Every file is written, and every command run, in the order of the page.
 
     The page's own test and the linter are satisfied.

@@ -25,18 +25,15 @@ _RUN = re.compile(r"\b([a-z]+)-(?!0000)[bcdf-hj-np-tv-xz2-9]{5}\b")
 
 
 def answers_of_page() -> dict[str, str]:
-    """Return the answers of the document, by the heading above them."""
     return {name: text for name, _, text in _ANSWER.findall(PAGE.read_text())}
 
 
 def normalised(answer: str) -> str:
-    """Return an answer without times and without the random parts of names."""
     text = _AGE.sub("TIME", _TIME.sub("TIME", answer))
     return _RUN.sub(r"\1-xxxxx", _POD.sub(r"\1-xxxxx", text))
 
 
 async def answer_of(scenario: Scenario) -> str:
-    """Return the answer about a scenario, as the command prints it."""
     async with staged(scenario.without) as stage:
         await stage.play(*scenario.steps)
         command = f"$ controller-manager explain {scenario.target} -n shop\n"
@@ -52,8 +49,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _write() -> None:
-    """Replace the answers of the document that have changed."""
-
     def replaced(found: re.Match[str]) -> str:
         name, text, old = found.groups()
         with asyncio.Runner(loop_factory=_loop) as runner:

@@ -163,6 +163,5 @@ def _timed(given: Any) -> Any:
 
 
 def _time(minutes: float) -> str:
-    """Return the time that was some minutes ago."""
     then: datetime = EPOCH - timedelta(minutes=minutes)
     return then.isoformat().replace("+00:00", "Z")

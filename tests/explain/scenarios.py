@@ -13,15 +13,11 @@ class Patch(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """The deletion of the object of a path, with options."""
-
     path: str
     options: Any = None
 
 
 class Applied(Struct, frozen=True):
-    """Manifests that another manager than kubectl applies."""
-
     manifests: str
     manager: str
 

@@ -105,11 +105,9 @@ class Stage:
         return await explain_target(self._view(), parse_target(words), NAMESPACE)
 
     async def explain_all(self) -> Sequence[Explanation]:
-        """Return the explanations of all objects that are not healthy."""
         return await explain_all(self._view(), NAMESPACE)
 
     def text(self, *explanations: Explanation) -> str:
-        """Return explanations as the command prints them."""
         return as_text(explanations, self.cluster.clock.now(), WIDTH)
 
 
@@ -128,7 +126,6 @@ def _config(without: str) -> Config:
 
 @asynccontextmanager
 async def staged(without: str = "") -> AsyncGenerator[Stage, None]:
-    """Run a cluster while entered; `without` names a controller that does not run."""
     cluster = Cluster(admission_plugins=ON_BY_DEFAULT)
     for name in (NAMESPACE, "kube-node-lease"):
         cluster.add_namespace(name)

@@ -7,22 +7,15 @@ import pytest
 from controller_manager.explain.answer import root_of
 from controller_manager.explain.cause import State
 from tests.documents.facts import ROOT
+from tests.explain import scenarios
 from tests.explain.answers import PAGE, answer_of, answers_of_page, normalised
-from tests.explain.scenarios import (
-    SCENARIOS,
-    claim,
-    cron_job,
-    deployment,
-    quota,
-    service,
-)
 from tests.explain.stage import staged
 
 SOURCE = ROOT / "controller_manager" / "explain"
 
 
 def test_the_document_has_an_answer_for_each_trouble_and_for_no_other() -> None:
-    assert sorted(answers_of_page()) == sorted(SCENARIOS)
+    assert sorted(answers_of_page()) == sorted(scenarios.SCENARIOS)
 
 
 def test_the_document_has_each_code_and_no_other() -> None:
@@ -38,9 +31,9 @@ def test_the_document_has_each_code_and_no_other() -> None:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", scenarios.SCENARIOS)
 async def test_the_answer_is_that_of_the_document(name: str) -> None:
-    answer = await answer_of(SCENARIOS[name])
+    answer = await answer_of(scenarios.SCENARIOS[name])
     assert normalised(answer) == normalised(answers_of_page()[name])
 
 
@@ -50,8 +43,10 @@ async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained
 ):
     """Owners come first; the pods and replica sets are in the answers of theirs."""
     async with staged() as stage:
-        await stage.play(deployment("bad", "x/broken:v1"), deployment("good"))
-        await stage.play(service("app: good"), claim("gold"), 30)
+        await stage.play(
+            scenarios.deployment("bad", "x/broken:v1"), scenarios.deployment("good")
+        )
+        await stage.play(scenarios.service("app: good"), scenarios.claim("gold"), 30)
         found = await stage.explain_all()
     assert [(str(each.object), each.state, each.causes[0].code) for each in found] == [
         ("Deployment shop/bad", State.STUCK, "RolloutWaits"),
@@ -63,7 +58,7 @@ async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained
 async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
     """They hold the place of the new ones until they have ended."""
     old, new = (
-        deployment(
+        scenarios.deployment(
             image=f"nginx:1.{tag}",
             spec="strategy: {type: Recreate}",
             note="devcluster/termination-seconds: '25'",
@@ -88,7 +83,9 @@ async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
 async def test_the_runs_of_a_cron_job_that_a_quota_refuses_are_told() -> None:
     """The jobs are in the answer of the cron job, which is as stuck as they are."""
     async with staged() as stage:
-        await stage.play(quota(1), deployment(), cron_job(), 85)
+        await stage.play(
+            scenarios.quota(1), scenarios.deployment(), scenarios.cron_job(), 85
+        )
         found = await stage.explain_all()
     assert [(str(each.object), root_of(each).code) for each in found] == [
         ("Deployment shop/web", "QuotaFull"),

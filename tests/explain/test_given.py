@@ -81,14 +81,12 @@ def codes(causes: tuple[Cause, ...]) -> str:
 
 
 def sentences(causes: tuple[Cause, ...], indent: str = "") -> Iterator[str]:
-    """Yield a line for each cause, with those below it."""
     for each in causes:
         yield f"{indent}{each.code} {each.state}: {each.what}"
         yield from sentences(each.because, f"{indent}  ")
 
 
 def said(found: Explanation, expected: str) -> str:
-    """Return an explanation in the form of the expected one."""
     if ": " not in expected:
         return codes(found.causes) or found.state
     unread = (f"unread: {each}" for each in found.unread)

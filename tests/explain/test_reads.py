@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest import transport
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.explain.cause import Explanation, Item, Reference, State
@@ -28,7 +23,6 @@ pytestmark = pytest.mark.looptime
 
 
 def pod(state: Any = None, *, ready: bool = False) -> dict[str, Any]:
-    """Return a pod on node-0, with the state of its container."""
     container = {"name": "app", "image": "a", "imageID": "", "restartCount": 0}
     status: dict[str, Any] = {"phase": "Running"}
     if state:
@@ -47,7 +41,7 @@ def add_node(cluster: Cluster, name: str = "node-0") -> None:
 class Slow:
     """Answers each request after some seconds; refuses some, and hangs at some."""
 
-    inner: Transport
+    inner: transport.Transport
     refused: tuple[str, ...] = ()
     seconds: float = 1
     hangs: str = "nothing"
@@ -59,26 +53,24 @@ class Slow:
     def host(self) -> str:
         return self.inner.host
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: transport.Request) -> transport.Response:
         self.seen[f"{request.path} {request.query}"] += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         await asyncio.sleep(self.seconds if self.hangs not in request.path else 1e6)
         self.at_once -= 1
         if request.path.endswith(self.refused):
-            return Response(403, {}, b'{"kind":"Status","message":"no"}')
+            return transport.Response(403, {}, b'{"kind":"Status","message":"no"}')
         return await self.inner.request(request)
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: transport.Request) -> transport.Stream:
         return await self.inner.stream(request)
 
     async def close(self) -> None:
         await self.inner.close()
 
 
-async def test_objects_are_explained_eight_at_a_time_and_share_answers(
-    cluster: Cluster,
-) -> None:
+async def test_objects_are_explained_eight_at_a_time(cluster: Cluster) -> None:
     add_node(cluster)
     for number in range(40):
         cluster.add("Pod", f"web-{number}", **pod())
@@ -106,7 +98,6 @@ async def test_a_kind_that_cannot_be_read_is_named(cluster: Cluster) -> None:
 
 
 def _failing_pods(cluster: Cluster, count: int) -> None:
-    """Add pods that wait for a config map, one on each node."""
     waiting = {"reason": "CreateContainerConfigError", "message": "no map"}
     for number in range(count):
         given = pod({"waiting": waiting})
@@ -115,9 +106,7 @@ def _failing_pods(cluster: Cluster, count: int) -> None:
         add_node(cluster, f"node-{number}")
 
 
-async def test_the_answers_within_the_time_are_kept_and_the_rest_is_named(
-    cluster: Cluster,
-) -> None:
+async def test_the_rest_is_named_when_the_time_is_over(cluster: Cluster) -> None:
     """A server takes 29 s for each of many reads; the user does not wait for days."""
     _failing_pods(cluster, 30)
     slow = Slow(cluster.transport, seconds=29)
@@ -158,9 +147,7 @@ async def test_kinds_that_were_not_listed_in_time_are_named(cluster: Cluster) ->
     )
 
 
-async def test_an_object_that_is_not_answered_in_time_is_unread(
-    cluster: Cluster,
-) -> None:
+async def test_an_object_without_an_answer_is_unread(cluster: Cluster) -> None:
     """No request is sent after the last time, and a slow one is given up."""
     slow = Slow(cluster.transport, seconds=29)
     view = view_of(cluster, slow, request_seconds=60, seconds=20)
@@ -172,9 +159,7 @@ async def test_an_object_that_is_not_answered_in_time_is_unread(
     assert slow.seen.total() == 1
 
 
-async def test_the_text_names_the_first_objects_that_were_left_out(
-    cluster: Cluster,
-) -> None:
+async def test_the_text_names_the_first_left_out(cluster: Cluster) -> None:
     pods = tuple(Reference("v1", "Pod", "shop", f"web-{each}") for each in range(8))
     claim = Reference("v1", "PersistentVolumeClaim", "shop", "data")
     found = Explanation(
@@ -206,9 +191,7 @@ async def test_what_healthy_objects_lack_is_named(cluster: Cluster) -> None:
     )
 
 
-async def test_the_text_has_only_the_first_lines_about_unread_objects(
-    cluster: Cluster,
-) -> None:
+async def test_the_text_has_the_first_unread_objects(cluster: Cluster) -> None:
     unread = tuple(f"nodes 'node-{each}': no answer in time" for each in range(23))
     found = Explanation(
         object=Reference("v1", "Namespace", "", "shop"),
@@ -252,9 +235,7 @@ async def test_each_object_is_read_once(cluster: Cluster) -> None:
     assert sorted(slow.seen.values()) == [1, 1, 1]
 
 
-async def test_a_request_without_an_answer_ends_after_its_timeout(
-    cluster: Cluster,
-) -> None:
+async def test_a_lost_answer_ends_with_its_timeout(cluster: Cluster) -> None:
     cluster.add("Pod", "web", **pod())
     target = parse_target(("po/web",))
     view = view_of(cluster, Slow(cluster.transport, hangs="/nodes/"))

@@ -50,9 +50,7 @@ _NO_ROOM = (
         ),
     ],
 )
-def test_the_message_of_the_scheduler_is_condensed(
-    message: str, short: str, remedy: str
-) -> None:
+def test_the_schedulers_words_are_short(message: str, short: str, remedy: str) -> None:
     assert (condensed(message), remedy_for(message)) == (short, remedy)
 
 

@@ -129,9 +129,7 @@ async def test_all_namespaces_are_explained_at_once(cluster: Cluster) -> None:
     ]
 
 
-async def test_namespaces_beyond_those_that_were_read_are_told(
-    cluster: Cluster,
-) -> None:
+async def test_namespaces_that_were_not_read_are_told(cluster: Cluster) -> None:
     """No answer may seem to be about all of them."""
     spaces = [{"metadata": {"name": each, "uid": each}} for each in ("a", "b")]
     server = Given(namespaces=spaces, page=1)

@@ -44,8 +44,6 @@ class Collected:
 
 
 class Sink(asyncio.Transport):
-    """A transport that writes nothing."""
-
     def write(self, data: bytes | bytearray | memoryview) -> None:
         del data
 

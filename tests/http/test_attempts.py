@@ -68,8 +68,6 @@ class Asked(Owned):
 
 @dataclass
 class Received(asyncio.Protocol):
-    """A connection at the server: what arrived, and the answers to whole requests."""
-
     answers: Callable[[int], bytes]
     """Returns the answer to a request by its number on the connection."""
     content: bytes = b""
@@ -148,7 +146,6 @@ class Server:
         await received.ended.wait()
 
     def seen(self) -> list[bytes]:
-        """Return what arrived: whole requests, and the rest of each connection."""
         return [
             part
             for each in self.connections

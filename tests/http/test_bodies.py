@@ -21,8 +21,6 @@ MEGABYTE = 1 << 20
 
 
 class Server:
-    """Answers each request with the same bytes, as fast as the client reads them."""
-
     def __init__(self, *answer: bytes) -> None:
         self.answer = answer
         self.sent = 0
@@ -109,9 +107,7 @@ async def test_a_compressed_body_that_is_cut_short_is_an_error_of_the_transport(
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
-async def test_bytes_after_a_compressed_body_are_an_error_of_the_transport(
-    is_stream: bool,
-) -> None:
+async def test_bytes_after_a_compressed_body_are_an_error(is_stream: bool) -> None:
     server = Server(chunked(gzip.compress(b"x") + b"rest"))
     async with server.transport() as transport:
         with pytest.raises(TransportError, match="after the end of the compressed"):
@@ -148,7 +144,6 @@ def peak_of_memory(most: int) -> Iterator[None]:
 
 @cache
 def bomb() -> bytes:
-    """Return 64 kB that hold 64 MiB."""
     tool = zlib.compressobj(wbits=31)
     parts = [tool.compress(bytes(MEGABYTE)) for _ in range(64)]
     return b"".join([*parts, tool.flush()])

@@ -16,8 +16,6 @@ IDENTITY = Identity((), tls=False)
 
 
 class Socket(asyncio.Transport):
-    """Takes what a connection writes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[bytes] = []
@@ -31,8 +29,6 @@ class Socket(asyncio.Transport):
 
 
 class OneConnection(Dialer):
-    """A dialer that opens one connection, which nothing answers by itself."""
-
     def __init__(self) -> None:
         super().__init__(SERVER, None, None, FileReserve(0), ignore_look_up)
         self.socket = Socket()

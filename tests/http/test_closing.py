@@ -93,9 +93,7 @@ async def test_a_closed_transport_sends_nothing() -> None:
     assert server.received == []
 
 
-async def test_a_look_up_ends_when_its_transport_closes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_close_ends_a_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name server may be slow; no connection is opened after it has answered."""
     asked, answer = asyncio.Event(), asyncio.Event()
     server = Server()
@@ -130,9 +128,7 @@ async def test_a_handshake_ends_when_its_transport_closes() -> None:
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_connection_that_opens_while_its_transport_closes_is_closed(
-    turns: int,
-) -> None:
+async def test_a_connection_that_opens_too_late_is_closed(turns: int) -> None:
     """However many turns of the event loop have passed; the server sees its end."""
     server = Server()
     tls = self_signed("ca", ["127.0.0.1"]).ssl_context()
@@ -171,6 +167,4 @@ def test_the_event_loop_of_the_daemon_closes_its_dials_too() -> None:
         runner.run(test_a_handshake_ends_when_its_transport_closes())
         runner.run(test_a_request_without_an_answer_ends_when_its_transport_closes())
         for turns in range(12):
-            runner.run(
-                test_a_connection_that_opens_while_its_transport_closes_is_closed(turns)
-            )
+            runner.run(test_a_connection_that_opens_too_late_is_closed(turns))

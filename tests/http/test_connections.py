@@ -264,9 +264,7 @@ async def silent_at(monkeypatch: pytest.MonkeyPatch, silent: str) -> list[str]:
     return given_up
 
 
-async def test_if_no_address_answers_the_first_one_says_why(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_first_address_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     Resolver(monkeypatch, "127.0.0.3 127.0.0.4")
     async with Server().running("127.0.0.2") as port:
         transport = transport_to("api.test", port)
@@ -291,9 +289,7 @@ async def test_the_name_is_looked_up_for_each_connection(
         await transport.close()
 
 
-async def test_the_time_of_each_look_up_is_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_each_look_up_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver = Resolver(monkeypatch, "")
     look_ups = LookUpSeconds()
     registry = CollectorRegistry()

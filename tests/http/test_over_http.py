@@ -32,14 +32,8 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.identity.credentials import Credentials, load_credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.identity.tokens import TokenFile
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, ListOptions
-from controller_manager.client.rest.errors import (
-    NotFound,
-    RequestTimeout,
-    TransportError,
-    Unauthorized,
-    UntrustedServer,
-)
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
@@ -61,8 +55,6 @@ P = ParamSpec("P")
 
 
 def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test on the event loop of production."""
-
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -134,17 +126,19 @@ async def test_errors_come_through_http() -> None:
     async with DevCluster(ClusterOptions(nodes=0), clock) as cluster:
         url = cluster.url
         transport = HTTPTransport(cluster.credentials(), "test")
-        with pytest.raises(NotFound):
+        with pytest.raises(errors.NotFound):
             await Client(transport, clock).get(PODS, "default", "absent")
         await transport.close()
         async with connected(url, tls=untrusted, token="wrong") as other:
-            with pytest.raises(Unauthorized):
+            with pytest.raises(errors.Unauthorized):
                 await Client(other, clock).get(PODS, "default", "absent")
         async with connected(url) as untrusting:
-            with pytest.raises(TransportError, match="certificate is not trusted"):
+            with pytest.raises(
+                errors.TransportError, match="certificate is not trusted"
+            ):
                 await untrusting.request(Request("GET", "/healthz"))
     async with connected(url) as gone:
-        with pytest.raises(TransportError, match="cannot connect"):
+        with pytest.raises(errors.TransportError, match="cannot connect"):
             await gone.request(Request("GET", "/healthz"))
 
 
@@ -152,9 +146,9 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
     async def test(port: int) -> None:
         async with connected(f"http://127.0.0.1:{port}") as transport:
             request = Request("GET", "/healthz", timeout=0.1)
-            with pytest.raises(RequestTimeout, match=r"no answer within 0\.1 s"):
+            with pytest.raises(errors.RequestTimeout, match=r"no answer within 0\.1 s"):
                 await transport.request(request)
-            with pytest.raises(RequestTimeout):
+            with pytest.raises(errors.RequestTimeout):
                 await transport.stream(request)
 
     # The kernel accepts the connection; no program ever reads from it.
@@ -293,7 +287,7 @@ async def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None
             stack.push_async_callback(transport.close)
             assert await listing(transport) == 200
         await stack.enter_async_context(served(memory, new, port))
-        with pytest.raises(UntrustedServer):
+        with pytest.raises(errors.UntrustedServer):
             await listing(transport)
         refused = await credentials.identity()
         file.write_bytes(new.certificate)
@@ -315,14 +309,12 @@ async def test_a_server_may_be_known_by_another_name() -> None:
             async with connected(face.url, token="test", **given) as transport:
                 try:
                     statuses.append(await listing(transport))
-                except UntrustedServer:
+                except errors.UntrustedServer:
                     statuses.append(0)
     assert statuses == [200, 200, 0]
 
 
-def test_a_second_signal_ends_the_process_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
 
@@ -346,7 +338,6 @@ def test_a_second_signal_ends_the_process_at_once(
 
 @pytest.fixture
 def devcluster(tmp_path: Path) -> Iterator[Path]:
-    """Run ``controller-manager devcluster`` as a user does; yield its kubeconfig."""
     kubeconfig = tmp_path / "kubeconfig"
     command = ["devcluster", "--port=0", "--pod-start-delay=50ms", "--grace-scale=0"]
     process = start(
@@ -361,7 +352,6 @@ def devcluster(tmp_path: Path) -> Iterator[Path]:
 
 
 def start(*arguments: str, log: Path | None = None) -> "subprocess.Popen[str]":
-    """Start the program; its output goes to `log`, or else to a pipe."""
     with log.open("w") if log else nullcontext(subprocess.PIPE) as output:
         return subprocess.Popen(
             [sys.executable, "-m", "controller_manager", *arguments],
@@ -402,15 +392,12 @@ def get(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[in
 
 
 def token_of(kubeconfig: Path) -> dict[str, str]:
-    """Return the Authorization header of the cluster's administrator."""
     users = yaml.safe_load(kubeconfig.read_text())["users"]
     return {"Authorization": f"Bearer {users[0]['user']['token']}"}
 
 
 @pytest.mark.slow
-def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
-    devcluster: Path,
-) -> None:
+def test_the_daemon_serves_metrics_and_stops_on_a_signal(devcluster: Path) -> None:
     port = free_port()
     bearer = token_of(devcluster)
     process = start(
@@ -560,9 +547,7 @@ LEASE = (
 
 
 @pytest.mark.slow
-def test_a_stolen_lease_ends_the_daemon_with_1(
-    devcluster: Path, tmp_path: Path
-) -> None:
+def test_a_stolen_lease_is_exit_code_1(devcluster: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = start(f"--kubeconfig={devcluster}", "--secure-port=0", *LEASE, log=log)
     wait_for(lambda: "Starting controller" in log.read_text(), process)
@@ -589,9 +574,7 @@ def test_a_stolen_lease_ends_the_daemon_with_1(
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_trusted_is_one_line(
-    devcluster: Path, tmp_path: Path
-) -> None:
+def test_an_untrusted_server_is_one_line(devcluster: Path, tmp_path: Path) -> None:
     """Waiting would not help: the exit code is 1."""
     config = yaml.safe_load(devcluster.read_text())
     other = base64.b64encode(self_signed("other", ["x"]).certificate).decode()
@@ -653,9 +636,7 @@ def test_a_standby_takes_over(
     ],
 )
 @pytest.mark.slow
-def test_a_manifest_that_cannot_be_applied_is_one_line(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_a_bad_manifest_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
     """It is no YAML, or is refused: the exit code is 1."""
     (tmp_path / "m.yaml").write_text(text)
     process = start("devcluster", "--port=0", f"--manifests={tmp_path}")

@@ -71,8 +71,6 @@ class Proxy:
 
 
 def answering(answer: bytes) -> Behaviour:
-    """Return the behaviour of a proxy that answers so and closes."""
-
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
 
@@ -80,12 +78,10 @@ def answering(answer: bytes) -> Behaviour:
 
 
 async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Say nothing until the client closes the connection."""
     await reader.read()
 
 
 async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Connect to a server that says nothing to the beginning of a handshake."""
     writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
     while await reader.read(65536):
         continue

@@ -34,7 +34,6 @@ AGREED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 async def serve(
     served: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Answer each request on a connection with its own body, and note its method."""
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -49,8 +48,6 @@ async def serve(
 
 
 class Proxy:
-    """Connects all to one port, and remembers the heads of CONNECT."""
-
     def __init__(self, target: int, served: list[bytes], agreed: bytes) -> None:
         self.heads: list[bytes] = []
         self.served = served
@@ -185,9 +182,7 @@ async def test_each_way_of_agreement_of_a_proxy_is_understood(
     assert answer.body == b"{}"
 
 
-async def test_bytes_of_a_proxy_before_those_of_the_server_are_refused(
-    authorities: Path,
-) -> None:
+async def test_bytes_before_the_servers_are_refused(authorities: Path) -> None:
     """They would be taken for the server's."""
     agreed = AGREED + b"HTTP/1.1 200 OK"
     async with through("http", authorities, agreed=agreed) as (transport, _):

@@ -99,6 +99,5 @@ def _made(
 
 
 def parts_of(pod: Pod) -> dict[str, Any]:
-    """Return the value of each tested path, found in the JSON of the pod."""
     encoded = msgspec.json.decode(msgspec.json.encode(pod))
     return {path: find(encoded) for path, find in PARTS.items()}

@@ -21,14 +21,7 @@ from controller_manager.observability.logs import make_logger
 from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
-from tests.informers.test_informer import (
-    Faulty,
-    Seen,
-    add_pod,
-    assert_equal_to_server,
-    pod,
-    relabel,
-)
+from tests.informers import test_informer
 
 pytestmark = pytest.mark.looptime(end=3600)
 
@@ -37,22 +30,18 @@ LABELS = {"group": "", "name": "test", "resource": "pods", "version": "v1"}
 
 @dataclass
 class Broken:
-    """An informer of pods with a log and metrics; pods with x=broken break parts."""
-
     informer: SharedInformer[Pod]
-    transport: Faulty
+    transport: test_informer.Faulty
     registry: CollectorRegistry
     log: io.StringIO
-    seen: Seen = field(default_factory=Seen)
+    seen: test_informer.Seen = field(default_factory=test_informer.Seen)
 
     def errors(self, part: str) -> float | None:
-        """Return how many unexpected errors of a part were counted."""
         return self.registry.get_sample_value(
             "informer_unexpected_errors_total", {**LABELS, "part": part}
         )
 
     def labels(self) -> dict[str, str | None]:
-        """Return the label x of the cached pods, by their names."""
         return {
             each.metadata.name: labels_of(each).get("x") for each in self.informer.store
         }
@@ -98,7 +87,11 @@ async def broken(
     stream_lists: bool = True,
     resync_period: float = 0,
 ) -> AsyncGenerator[Broken, None]:
-    registry, log, transport = CollectorRegistry(), io.StringIO(), Faulty(cluster)
+    registry, log, transport = (
+        CollectorRegistry(),
+        io.StringIO(),
+        test_informer.Faulty(cluster),
+    )
     subject = SharedInformer(
         Client(transport, cluster.clock),
         PODS,
@@ -130,17 +123,17 @@ async def test_an_object_that_breaks_the_transform_is_cached_as_it_came(
     cluster: Cluster, stream_lists: bool
 ) -> None:
     """A transform only saves memory, and an absent pod would be created again."""
-    await add_pod(cluster, "a", x="odd")
-    await add_pod(cluster, "b", x="1")
+    await test_informer.add_pod(cluster, "a", x="odd")
+    await test_informer.add_pod(cluster, "b", x="1")
     async with broken(cluster, fail_if_odd, stream_lists=stream_lists) as case:
-        await add_pod(cluster, "c", x="odd")
-        await add_pod(cluster, "d", x="1")
+        await test_informer.add_pod(cluster, "c", x="odd")
+        await test_informer.add_pod(cluster, "d", x="1")
         await asyncio.sleep(1)
         assert case.labels() == {"a": "odd", "b": "1", "c": "odd", "d": "1"}
         assert case.errors("transform") == 2
-        await relabel(cluster, "a", "2")
+        await test_informer.relabel(cluster, "a", "2")
         await asyncio.sleep(1)
-        await assert_equal_to_server(case.informer, cluster)
+        await test_informer.assert_equal_to_server(case.informer, cluster)
         assert case.errors("transform") == 2
     assert case.seen.calls == [*(("add", name) for name in "abcd"), ("update", "a")]
     assert "a is odd" in case.log.getvalue()
@@ -151,11 +144,11 @@ async def test_an_object_that_breaks_an_index_is_cached_as_it_was_before(
     cluster: Cluster, stream_lists: bool
 ) -> None:
     """As if the watch were late: no index is updated half, and no handler is called."""
-    await add_pod(cluster, "a", x="1")
-    await add_pod(cluster, "b", x="broken")
+    await test_informer.add_pod(cluster, "a", x="1")
+    await test_informer.add_pod(cluster, "b", x="broken")
     async with broken(cluster, stream_lists=stream_lists) as case:
-        await relabel(cluster, "a", "broken")
-        await add_pod(cluster, "c", x="1")
+        await test_informer.relabel(cluster, "a", "broken")
+        await test_informer.add_pod(cluster, "c", x="1")
         await asyncio.sleep(1)
         assert case.labels() == {"a": "1", "c": "1"}
         for value in ("first-1", "second-1"):
@@ -165,10 +158,10 @@ async def test_an_object_that_breaks_an_index_is_cached_as_it_was_before(
         page = await cluster.client.list_page(PODS)
         assert case.informer.has_reached(page.resource_version)
         assert case.errors("index") == 2
-        await relabel(cluster, "a", "2")
-        await relabel(cluster, "b", "2")
+        await test_informer.relabel(cluster, "a", "2")
+        await test_informer.relabel(cluster, "b", "2")
         await asyncio.sleep(1)
-        await assert_equal_to_server(case.informer, cluster)
+        await test_informer.assert_equal_to_server(case.informer, cluster)
         assert case.indexed(BY_X, "first-1") == ["c"]
         assert case.indexed(BY_X, "second-2") == ["a", "b"]
     assert case.seen.calls == [
@@ -178,13 +171,11 @@ async def test_an_object_that_breaks_an_index_is_cached_as_it_was_before(
     ]
 
 
-async def test_a_broken_object_leaves_the_cache_when_it_is_deleted(
-    cluster: Cluster,
-) -> None:
-    await add_pod(cluster, "a", x="1")
+async def test_a_deletion_removes_a_broken_object(cluster: Cluster) -> None:
+    await test_informer.add_pod(cluster, "a", x="1")
     async with broken(cluster) as case:
-        await relabel(cluster, "a", "broken")
-        await add_pod(cluster, "b", x="broken")
+        await test_informer.relabel(cluster, "a", "broken")
+        await test_informer.add_pod(cluster, "b", x="broken")
         for name in "ab":
             await cluster.client.delete(PODS, "default", name)
         await asyncio.sleep(100)
@@ -195,9 +186,7 @@ async def test_a_broken_object_leaves_the_cache_when_it_is_deleted(
 
 
 @pytest.mark.parametrize("count", [4, 300], ids=["few", "many"])
-async def test_a_list_with_broken_objects_replaces_the_others(
-    cluster: Cluster, count: int
-) -> None:
+async def test_broken_objects_spare_the_others(cluster: Cluster, count: int) -> None:
     """A former object of the same name is gone, though the new one is not cached."""
 
     def listed(*pods: Pod) -> dict[str, Pod]:
@@ -226,12 +215,12 @@ async def test_a_list_with_broken_objects_replaces_the_others(
 
 
 def labelled(name: str, x: str, uid: str = "u") -> Pod:
-    metadata = replace(pod(name).metadata, labels={"x": x}, uid=uid)
-    return replace(pod(name), metadata=metadata)
+    metadata = replace(test_informer.pod(name).metadata, labels={"x": x}, uid=uid)
+    return replace(test_informer.pod(name), metadata=metadata)
 
 
 async def test_a_handler_that_fails_is_counted(cluster: Cluster) -> None:
-    await add_pod(cluster, "a", y="1")
+    await test_informer.add_pod(cluster, "a", y="1")
 
     def fail(*_: Any) -> None:
         msg = "no such code"
@@ -239,17 +228,15 @@ async def test_a_handler_that_fails_is_counted(cluster: Cluster) -> None:
 
     async with broken(cluster) as case:
         case.informer.add_handler(Handler(fail, fail, fail))
-        late = Seen()
+        late = test_informer.Seen()
         case.informer.add_handler(late.handler())
-        await add_pod(cluster, "b")
+        await test_informer.add_pod(cluster, "b")
         await asyncio.sleep(1)
         assert case.errors("handler") == 2
     assert case.seen.calls == late.calls == [("add", "a"), ("add", "b")]
 
 
-async def test_a_defect_of_the_reflector_ends_in_a_new_list_and_not_in_its_end(
-    cluster: Cluster,
-) -> None:
+async def test_a_defect_of_the_reflector_is_a_new_list(cluster: Cluster) -> None:
     """For example an answer that the transport cannot handle."""
     async with broken(cluster) as case:
 
@@ -258,7 +245,7 @@ async def test_a_defect_of_the_reflector_ends_in_a_new_list_and_not_in_its_end(
             raise LookupError(msg)
 
         case.transport.spoil = fail
-        await add_pod(cluster, "a")
+        await test_informer.add_pod(cluster, "a")
         await asyncio.sleep(5)
         assert "LookupError" in (case.informer.problem() or "LookupError")
         case.transport.spoil = lambda chunk: chunk
@@ -274,7 +261,7 @@ async def test_a_defect_of_the_reflector_ends_in_a_new_list_and_not_in_its_end(
 async def test_many_broken_objects_do_not_flood_the_log(cluster: Cluster) -> None:
     """One template may break the transform for each of 100,000 pods."""
     for number in range(100):
-        await add_pod(cluster, f"pod-{number}", x="odd")
+        await test_informer.add_pod(cluster, f"pod-{number}", x="odd")
     async with broken(cluster, fail_if_odd) as case:
         assert case.errors("transform") == 100
     logged = case.log.getvalue()

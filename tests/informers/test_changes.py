@@ -20,9 +20,7 @@ def _comparison(*paths: str) -> tuple[Comparison, dict[str, int]]:
 
 
 @given(old=pods(), new=pods(), paths=st.sets(st.sampled_from(_PATHS), min_size=1))
-def test_exactly_the_parts_that_differ_are_found(
-    old: Pod, new: Pod, paths: set[str]
-) -> None:
+def test_exactly_the_differences_are_found(old: Pod, new: Pod, paths: set[str]) -> None:
     comparison, bits = _comparison(*sorted(paths))
     changed = comparison.changed(old, new)
     found = {path for path, bit in bits.items() if changed & bit}

@@ -39,8 +39,6 @@ Declared = list[tuple[DependsOn | None, str]]
 
 
 class Dispatched:
-    """A store and its dispatcher, and the calls of its handlers."""
-
     def __init__(self, declared: Declared) -> None:
         self.calls: Calls = []
         self.store: Store[Pod] = Store()
@@ -143,9 +141,7 @@ def test_a_handler_that_has_not_got_the_object_yet_gets_it_as_a_new_one(
 
 
 @given(declared=_HANDLERS, pod=pods())
-def test_a_resync_calls_all_handlers_of_the_owners_kind(
-    declared: Declared, pod: Pod
-) -> None:
+def test_a_resync_calls_the_handlers_of_owners(declared: Declared, pod: Pod) -> None:
     """They may have missed something, so they get every object now and then."""
     dispatched = Dispatched(declared)
     dispatched.dispatcher.updated("n/p", pod, pod, ALL_PARTS)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api import meta
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import (
     NODES,
@@ -15,12 +16,6 @@ from controller_manager.api.core.v1 import (
     PodCondition,
     PodSpec,
     PodStatus,
-)
-from controller_manager.api.meta import (
-    PartialMetadata,
-    PartialObject,
-    Projection,
-    Resource,
 )
 from controller_manager.client.rest.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
@@ -32,13 +27,13 @@ from tests.clusters import Cluster
 pytestmark = pytest.mark.looptime
 
 
-class Phase(Projection, frozen=True):
+class Phase(meta.Projection, frozen=True):
     """Another projection of a pod."""
 
 
-PHASES: Resource[Phase] = Resource("", "v1", "pods", "Pod", Phase)
-METADATA: Resource[PartialObject] = Resource(
-    "", "v1", "pods", "Pod", PartialObject, metadata_only=True
+PHASES: meta.Resource[Phase] = meta.Resource("", "v1", "pods", "Pod", Phase)
+METADATA: meta.Resource[meta.PartialObject] = meta.Resource(
+    "", "v1", "pods", "Pod", meta.PartialObject, metadata_only=True
 )
 POD_FORM = "controller_manager.api.core.v1.Pod"
 
@@ -154,9 +149,7 @@ async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> 
     assert subject.monitor(METADATA) is not monitor
 
 
-async def test_a_monitor_keeps_more_than_metadata_if_a_controller_reads_it(
-    cluster: Cluster,
-) -> None:
+async def test_a_monitor_keeps_what_controllers_read(cluster: Cluster) -> None:
     subject = factory(cluster)
     subject.read_monitored(PODS)
     monitor = subject.monitor(METADATA)
@@ -187,9 +180,7 @@ async def test_a_shared_cache_keeps_the_fields_that_a_user_of_monitors_reads(
     assert cached == whole
 
 
-async def test_a_monitor_cannot_ask_for_more_once_the_caches_run(
-    cluster: Cluster,
-) -> None:
+async def test_a_monitor_asks_before_the_caches_run(cluster: Cluster) -> None:
     subject = factory(cluster)
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(0)
@@ -199,15 +190,13 @@ async def test_a_monitor_cannot_ask_for_more_once_the_caches_run(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_the_objects_of_a_stopped_monitor_are_freed_over_several_turns(
-    cluster: Cluster,
-) -> None:
+async def test_a_stopped_monitor_is_freed_in_turns(cluster: Cluster) -> None:
     """Memory of 100,000 objects would be freed in one turn of the loop otherwise."""
     subject = factory(cluster)
     monitor = subject.monitor(METADATA)
     for number in range(250):
-        named = PartialMetadata(name=f"pod-{number}", namespace="default")
-        monitor.store.put(PartialObject(metadata=named))
+        named = meta.PartialMetadata(name=f"pod-{number}", namespace="default")
+        monitor.store.put(meta.PartialObject(metadata=named))
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(0)
     subject.stop_monitor(METADATA)
@@ -252,9 +241,7 @@ async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> N
     assert list(pods.store) == [stored]
 
 
-async def test_an_informer_that_is_asked_for_again_remembers_nothing_more(
-    cluster: Cluster,
-) -> None:
+async def test_an_informer_asked_for_again_is_the_same(cluster: Cluster) -> None:
     """Some controllers ask for it in each sync."""
     subject = factory(cluster)
     for _ in range(3):

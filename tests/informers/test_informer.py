@@ -32,8 +32,6 @@ pytestmark = pytest.mark.looptime
 
 
 class Faulty:
-    """A transport whose streams and answers a test can break."""
-
     host = "faulty"
 
     def __init__(self, cluster: Cluster) -> None:
@@ -78,7 +76,6 @@ class Spoiled:
             yield spoilt
 
     async def _chunks_until_idle(self) -> AsyncGenerator[bytes, None]:
-        """Yield what comes, until nothing comes for longer than a proxy allows."""
         async with aclosing(self.inner.chunks()) as chunks:
             while True:
                 try:
@@ -96,8 +93,6 @@ class Spoiled:
 
 
 class Seen:
-    """Records the calls of a handler."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
 
@@ -169,9 +164,7 @@ async def assert_equal_to_server(
 
 
 @pytest.mark.parametrize("stream_lists", [True, False])
-async def test_handlers_are_called_once_for_each_change(
-    cluster: Cluster, stream_lists: bool
-) -> None:
+async def test_each_change_calls_handlers(cluster: Cluster, stream_lists: bool) -> None:
     await add_pod(cluster, "a")
     seen, late = Seen(), Seen()
     async with informer(cluster, stream_lists=stream_lists) as subject:
@@ -193,9 +186,7 @@ async def test_handlers_are_called_once_for_each_change(
     assert late.calls == [("add", "a")]
 
 
-async def test_a_late_handler_is_called_for_many_objects_in_several_turns(
-    cluster: Cluster,
-) -> None:
+async def test_a_late_handler_gets_its_objects_in_turns(cluster: Cluster) -> None:
     """An object that changes meanwhile is added once, in its new state."""
     for number in range(1000):
         await add_pod(cluster, f"pod-{number:04}")
@@ -231,9 +222,7 @@ async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:
     assert len(transport.requests) == 1
 
 
-async def test_a_broken_connection_is_resumed_without_replaying(
-    cluster: Cluster,
-) -> None:
+async def test_a_broken_connection_is_resumed(cluster: Cluster) -> None:
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a")
     async with informer(cluster, transport) as subject:
@@ -286,9 +275,7 @@ async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> Non
         await assert_equal_to_server(subject, cluster)
 
 
-async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
-    cluster: Cluster,
-) -> None:
+async def test_lists_that_cannot_stream_are_read_in_pages(cluster: Cluster) -> None:
     def refuse(request: Request) -> Response | None:
         if dict(request.query).get("sendInitialEvents"):
             return Response(422, {}, b'{"reason":"Invalid","code":422}')
@@ -385,9 +372,7 @@ async def test_a_watch_that_a_proxy_cuts_is_resumed_at_once(cluster: Cluster) ->
     assert 10 < len(watches) < 100
 
 
-async def test_a_watch_that_ends_at_once_is_resumed_with_backoff(
-    cluster: Cluster,
-) -> None:
+async def test_a_watch_that_ends_at_once_backs_off(cluster: Cluster) -> None:
     """If the watch was open for less than a second."""
     transport = Faulty(cluster)
     async with informer(cluster, transport, stream_lists=False) as subject:
@@ -398,9 +383,7 @@ async def test_a_watch_that_ends_at_once_is_resumed_with_backoff(
         assert len(transport.requests) - before < 40
 
 
-async def test_a_list_replaces_cached_objects_of_the_same_version(
-    cluster: Cluster,
-) -> None:
+async def test_a_list_replaces_objects_of_its_version(cluster: Cluster) -> None:
     """An upgraded API server may return fields that the old one did not have."""
     transport = Faulty(cluster)
     await add_pod(cluster, "a")
@@ -424,9 +407,7 @@ async def test_a_list_replaces_cached_objects_of_the_same_version(
     assert updates == [("", "new")]
 
 
-async def test_a_list_that_is_older_than_the_cache_is_rejected(
-    cluster: Cluster,
-) -> None:
+async def test_a_list_older_than_the_cache_is_rejected(cluster: Cluster) -> None:
     """An API server that is behind must not move the cache back in time."""
     await add_pod(cluster, "a")
     transport, seen = Faulty(cluster), Seen()
@@ -454,9 +435,7 @@ async def test_a_list_that_is_older_than_the_cache_is_rejected(
     assert seen.calls == [("add", "a"), ("add", "b")]
 
 
-async def test_a_known_version_that_has_expired_is_not_asked_for_again(
-    cluster: Cluster,
-) -> None:
+async def test_an_expired_version_is_not_asked_for_again(cluster: Cluster) -> None:
     """A quorum read has no minimum version, as in client-go."""
     await add_pod(cluster, "a")
     transport = Faulty(cluster)
@@ -473,9 +452,7 @@ async def test_a_known_version_that_has_expired_is_not_asked_for_again(
         assert names(subject) == ["a", "b"]
 
 
-async def test_versions_that_start_again_are_accepted_after_a_quorum_read(
-    cluster: Cluster,
-) -> None:
+async def test_versions_may_start_again(cluster: Cluster) -> None:
     for name in "abc":
         await add_pod(cluster, name)
     transport = Faulty(cluster)
@@ -493,9 +470,7 @@ async def test_versions_that_start_again_are_accepted_after_a_quorum_read(
         assert (names(subject), subject.resource_version) == ([], "1")
 
 
-async def test_a_resync_skips_objects_that_are_deleted_meanwhile(
-    cluster: Cluster,
-) -> None:
+async def test_a_resync_skips_objects_deleted_meanwhile(cluster: Cluster) -> None:
     """It takes many turns, in which objects may be deleted."""
     for number in range(250):
         await add_pod(cluster, f"pod-{number:03}")
@@ -631,9 +606,7 @@ async def test_indexes_follow_the_objects() -> None:
     assert (len(store), store.get("n/b"), store.remove("n/b")) == (1, None, None)
 
 
-async def test_versions_that_are_no_numbers_are_taken_as_they_come(
-    cluster: Cluster,
-) -> None:
+async def test_odd_versions_are_taken_as_they_come(cluster: Cluster) -> None:
     """Versions of aggregated APIs may have no order."""
     async with informer(cluster) as subject:
         reflector = subject._reflector

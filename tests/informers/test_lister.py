@@ -16,16 +16,7 @@ from controller_manager.api.selectors import (
     compile_selector,
     parse_selector,
 )
-from controller_manager.informers.store import (
-    BY_CONTROLLER,
-    BY_LABEL,
-    BY_NAMESPACE,
-    BY_SELECTED_LABEL,
-    ORPHANS,
-    ORPHANS_BY_LABEL,
-    Lister,
-    Store,
-)
+from controller_manager.informers import store
 
 
 def orphan(name: str, **labels: str) -> Pod:
@@ -59,10 +50,10 @@ def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
         )
         return LabelSelector(match_labels=labels(), match_expressions=expressions)
 
-    pods: Store[Pod] = Store()
-    owners: Store[ReplicaSet] = Store()
-    pod_lister = Lister(pods, "Pod", ORPHANS, ORPHANS_BY_LABEL)
-    owner_lister = Lister(owners, "ReplicaSet", BY_SELECTED_LABEL)
+    pods: store.Store[Pod] = store.Store()
+    owners: store.Store[ReplicaSet] = store.Store()
+    pod_lister = store.Lister(pods, "Pod", store.ORPHANS, store.ORPHANS_BY_LABEL)
+    owner_lister = store.Lister(owners, "ReplicaSet", store.BY_SELECTED_LABEL)
     for number in range(60):
         pods.put(orphan(f"p{number}", **labels()))
         owners.put(owner(f"o{number}", selector()))
@@ -85,8 +76,8 @@ def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
 def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    pods: Store[Pod] = Store()
-    lister = Lister(pods, "Pod", BY_LABEL)
+    pods: store.Store[Pod] = store.Store()
+    lister = store.Lister(pods, "Pod", store.BY_LABEL)
 
     def labels() -> dict[str, str]:
         return {key: rng.choice("xy") for key in "abc" if rng.random() < 0.6}
@@ -103,8 +94,8 @@ def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
 def test_a_selector_matches_what_a_scan_would_find() -> None:
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    pods: Store[Pod] = Store()
-    lister = Lister(pods, "Pod", BY_LABEL, BY_NAMESPACE)
+    pods: store.Store[Pod] = store.Store()
+    lister = store.Lister(pods, "Pod", store.BY_LABEL, store.BY_NAMESPACE)
 
     def expression() -> LabelSelectorRequirement:
         operator = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
@@ -132,8 +123,8 @@ def test_a_selector_matches_what_a_scan_would_find() -> None:
 
 def test_a_selector_that_wants_two_values_of_a_label_matches_nothing() -> None:
     """Only the text of a selector, such as that of a scale, can say so."""
-    pods: Store[Pod] = Store()
-    lister = Lister(pods, "Pod", BY_LABEL, BY_NAMESPACE)
+    pods: store.Store[Pod] = store.Store()
+    lister = store.Lister(pods, "Pod", store.BY_LABEL, store.BY_NAMESPACE)
     pods.put(orphan("web", app="web"))
     pods.put(orphan("api", app="api"))
     assert lister.matching("n", parse_selector("app=web,app=api")) == []
@@ -141,8 +132,8 @@ def test_a_selector_that_wants_two_values_of_a_label_matches_nothing() -> None:
 
 
 def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
-    owners: Store[ReplicaSet] = Store()
-    lister = Lister(owners, "ReplicaSet", BY_SELECTED_LABEL)
+    owners: store.Store[ReplicaSet] = store.Store()
+    lister = store.Lister(owners, "ReplicaSet", store.BY_SELECTED_LABEL)
     bad = LabelSelectorRequirement(key="a", operator="Near")
     for name, selector in (
         ("absent", None),
@@ -166,10 +157,10 @@ def owned(name: str, uid: str, owner_name: str = "web") -> Pod:
 
 def test_objects_are_read_by_name_namespace_and_owner() -> None:
     """A later owner with the same name manages no object of the earlier one."""
-    pods: Store[Pod] = Store()
-    owners: Store[ReplicaSet] = Store()
-    pod_lister = Lister(pods, "Pod", BY_NAMESPACE, BY_CONTROLLER)
-    owner_lister = Lister(owners, "ReplicaSet")
+    pods: store.Store[Pod] = store.Store()
+    owners: store.Store[ReplicaSet] = store.Store()
+    pod_lister = store.Lister(pods, "Pod", store.BY_NAMESPACE, store.BY_CONTROLLER)
+    owner_lister = store.Lister(owners, "ReplicaSet")
     web = msgspec.convert(
         {"metadata": {"name": "web", "namespace": "n", "uid": "1"}}, ReplicaSet
     )
@@ -191,10 +182,10 @@ def test_objects_are_read_by_name_namespace_and_owner() -> None:
 
 def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
     """It must not use an index that only another lister of the cache declared."""
-    pods: Store[Pod] = Store()
-    Lister(pods, "Pod", BY_NAMESPACE)
+    pods: store.Store[Pod] = store.Store()
+    store.Lister(pods, "Pod", store.BY_NAMESPACE)
     with pytest.raises(LookupError) as raised:
-        Lister(pods, "Pod", BY_CONTROLLER).list("n")
+        store.Lister(pods, "Pod", store.BY_CONTROLLER).list("n")
     assert str(raised.value) == (
         "the lister of Pod has no index namespace; name the index where the lister "
         "is created"
@@ -202,8 +193,8 @@ def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
 
 
 def test_an_owner_may_be_of_no_namespace_and_have_no_selector() -> None:
-    nodes: Store[Node] = Store()
-    lister = Lister(nodes, "Node", BY_SELECTED_LABEL)
+    nodes: store.Store[Node] = store.Store()
+    lister = store.Lister(nodes, "Node", store.BY_SELECTED_LABEL)
     node = msgspec.convert({"metadata": {"name": "m", "uid": "1"}}, Node)
     nodes.put(node)
     nodes.put(node)

@@ -74,9 +74,7 @@ def factory_of(cluster: Cluster, registry: CollectorRegistry) -> InformerFactory
     )
 
 
-async def test_the_version_of_the_store_follows_lists_events_and_bookmarks(
-    cluster: Cluster,
-) -> None:
+async def test_the_version_of_the_store_follows_all(cluster: Cluster) -> None:
     """As upstream's gauge, of any cache."""
     registry = CollectorRegistry()
     factory = factory_of(cluster, registry)
@@ -120,9 +118,7 @@ def test_a_version_is_shown_by_its_last_15_digits(version: str, shown: float) ->
     assert registry.get_sample_value(name, LABELS) == shown
 
 
-async def test_the_series_of_a_removed_custom_resource_go_away(
-    cluster: Cluster,
-) -> None:
+async def test_the_series_of_a_removed_kind_go_away(cluster: Cluster) -> None:
     """All of them, once no controller watches it; a new watch starts at zero."""
     registry = CollectorRegistry()
     factory = factory_of(cluster, registry)
@@ -146,9 +142,7 @@ async def test_the_series_of_a_removed_custom_resource_go_away(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_the_series_of_a_shared_cache_stay_when_its_monitor_is_stopped(
-    cluster: Cluster,
-) -> None:
+async def test_a_stopped_monitor_leaves_shared_series(cluster: Cluster) -> None:
     """They are the same ones: a controller asked for the cache after the monitor."""
     registry = CollectorRegistry()
     factory = factory_of(cluster, registry)

@@ -152,7 +152,6 @@ def test_a_pod_is_the_same_as_if_it_was_decoded_alone(
 
 
 def pod(number: int = 0, node: str = "", **spec: Any) -> dict[str, Any]:
-    """Return the JSON of a pod as the API server would store it."""
     token = f"kube-api-access-{number:05}"
     container = {"name": "web", "volumeMounts": [{"name": token}]}
     bound = {"nodeName": node} if node else {}
@@ -250,9 +249,7 @@ def _broken(**changes: Any) -> dict[str, Any]:
         _broken(metadata={"name": {}}),
     ],
 )
-def test_a_pod_that_cannot_be_decoded_has_the_usual_error(
-    broken: dict[str, Any],
-) -> None:
+def test_an_undecodable_pod_has_the_usual_error(broken: dict[str, Any]) -> None:
     line = line_of("MODIFIED", broken)
     decoder = decoder_of(transform_of(_EVERY_READ))
     found = [error_of(each.decode, line) for each in (EventDecoder(Pod), decoder)]

@@ -26,7 +26,6 @@ def many(prefix: str, number: int = 350) -> dict[str, Pod]:
 
 
 async def turns_during(work: Awaitable[None]) -> list[None]:
-    """Return something for each turn that others get while `work` is done."""
     turns: list[None] = []
     task = asyncio.ensure_future(work)
     while not task.done():
@@ -91,9 +90,7 @@ async def test_handlers_get_the_same_calls_with_and_without_the_gate(
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_handlers_of_a_long_list_are_called_in_several_turns(
-    cluster: Cluster, atomic: bool
-) -> None:
+async def test_a_long_list_takes_several_turns(cluster: Cluster, atomic: bool) -> None:
     async with informer(cluster, atomic_fifo=atomic) as subject:
         await subject.wait_for_sync()
         await subject.replaced(many("a", 1000), "1000")
@@ -102,9 +99,7 @@ async def test_handlers_of_a_long_list_are_called_in_several_turns(
 
 
 @pytest.mark.parametrize("turn", range(24))
-async def test_a_handler_added_meanwhile_gets_every_object_once(
-    cluster: Cluster, turn: int
-) -> None:
+async def test_a_handler_added_meanwhile_gets_all(cluster: Cluster, turn: int) -> None:
     """It gets no object that was deleted before it was added."""
     old, new = many("a"), many("b")
     seen = Seen()
@@ -126,9 +121,7 @@ async def test_a_handler_added_meanwhile_gets_every_object_once(
     assert had_old or told == {("add", each.metadata.name) for each in new.values()}
 
 
-async def test_a_handler_removed_meanwhile_is_not_called_any_more(
-    cluster: Cluster,
-) -> None:
+async def test_a_handler_removed_meanwhile_is_not_called(cluster: Cluster) -> None:
     """Not even for the remaining objects of the current list."""
     told: list[Pod] = []
     begun = asyncio.Event()

@@ -156,9 +156,7 @@ def _node_name(pod: Pod) -> tuple[str]:
 
 
 @pytest.mark.looptime
-async def test_each_controller_sees_the_shared_objects_by_its_own_declarations(
-    cluster: Cluster,
-) -> None:
+async def test_each_controller_sees_its_declarations(cluster: Cluster) -> None:
     cluster.add("Pod", "a", spec=WIRE["spec"], status=WIRE["status"])
     factory = informers(cluster)
     of_nodes, of_phases = (
@@ -277,9 +275,7 @@ async def test_an_index_that_reads_more_than_it_names_fails(cluster: Cluster) ->
 
 
 @pytest.mark.looptime
-async def test_a_part_that_the_controller_does_not_declare_is_refused(
-    cluster: Cluster,
-) -> None:
+async def test_an_undeclared_part_is_refused(cluster: Cluster) -> None:
     """The cache may have dropped it, so that its changes would never be seen."""
     mine = ControllerInformers(informers(cluster), [Reads(PODS, "status.phase")], "one")
     handler: Handler[Pod] = Handler(depends_on=DependsOn("spec.nodeName"))

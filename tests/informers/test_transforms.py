@@ -5,14 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api import meta
 from controller_manager.api.core.v1 import NODES, PODS, Container, ContainerPort, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.meta import (
-    OwnerReference,
-    PartialMetadata,
-    PartialObject,
-    Resource,
-)
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import MonitorTransform, transform_for
@@ -166,10 +161,10 @@ def test_pods_of_one_owner_share_their_ephemeral_volumes() -> None:
     assert first != third
 
 
-def partial(name: str) -> PartialObject:
-    owners = (OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
-    return PartialObject(
-        metadata=PartialMetadata(
+def partial(name: str) -> meta.PartialObject:
+    owners = (meta.OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
+    return meta.PartialObject(
+        metadata=meta.PartialMetadata(
             name=name,
             namespace="default",
             labels={"app": "web"},
@@ -311,7 +306,9 @@ def test_of_a_pod_with_a_node_only_an_affinity_to_other_namespaces_is_kept(
 
 def test_monitors_keep_only_the_identity_and_owners_of_objects() -> None:
     """Metadata-only informers of controllers keep all metadata."""
-    resource = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
+    resource = meta.Resource(
+        "", "v1", "pods", "Pod", meta.PartialObject, metadata_only=True
+    )
     transform = transform_for(resource, ())
     kept, monitored = partial("a"), partial("b")
     assert transform is not None

@@ -136,9 +136,7 @@ def test_the_union_of_the_declared_fields_is_kept_and_nothing_else(
         (Reads(PODS, "metadata", "spec"), Reads(PODS, "status")),
     ],
 )
-def test_there_is_nothing_to_trim_where_everything_is_read(
-    declared: tuple[Reads, ...],
-) -> None:
+def test_nothing_is_trimmed_if_all_is_read(declared: tuple[Reads, ...]) -> None:
     assert trim_for(declared) is None
 
 

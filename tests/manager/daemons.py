@@ -103,8 +103,6 @@ class _Held(PassedStream):
 
 
 class Daemon:
-    """One manager, run as a process would run it."""
-
     def __init__(self, cluster: Cluster, name: str, config: Config = ELECTING) -> None:
         self.way = Way(cluster)
         self.manager = ControllerManager(
@@ -119,7 +117,6 @@ class Daemon:
         self.running = asyncio.create_task(self.manager.run(self.stop))
 
     async def stopped(self) -> None:
-        """Stop it cleanly."""
         self.stop.set()
         await self.running
 

@@ -14,9 +14,7 @@ from tests.manager.daemons import RefusedDaemon
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_resource_that_cannot_be_listed_delays_only_its_own_controllers(
-    cluster: Cluster,
-) -> None:
+async def test_an_unlisted_resource_delays_its_controllers(cluster: Cluster) -> None:
     """The manager leads, the others start, and the checks say who waits for what."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     user = User(cluster)
@@ -66,9 +64,7 @@ async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
         assert ready.text == "ok"
 
 
-async def test_a_manager_without_a_synced_controller_does_not_lead(
-    cluster: Cluster,
-) -> None:
+async def test_a_manager_that_is_not_synced_does_not_lead(cluster: Cluster) -> None:
     """Another manager may have its caches; this one leads once a cache is synced."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("ttl-after-finished") as manager:
@@ -80,9 +76,7 @@ async def test_a_manager_without_a_synced_controller_does_not_lead(
         assert manager.elector.seconds_left() > 0
 
 
-async def test_a_controller_without_shared_caches_waits_for_none(
-    cluster: Cluster,
-) -> None:
+async def test_without_shared_caches_none_is_awaited(cluster: Cluster) -> None:
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("garbagecollector", "ttl-after-finished") as manager:
         await asyncio.wait_for(manager.started.wait(), 15)
@@ -90,9 +84,7 @@ async def test_a_controller_without_shared_caches_waits_for_none(
         assert manager.elector.seconds_left() > 0
 
 
-async def test_a_synced_cache_that_cannot_be_read_any_more_is_reported(
-    cluster: Cluster,
-) -> None:
+async def test_a_synced_cache_that_breaks_is_reported(cluster: Cluster) -> None:
     daemon = RefusedDaemon(cluster)
     async with daemon.running("ttl-after-finished") as manager:
         await manager.started.wait()

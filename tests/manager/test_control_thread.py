@@ -232,9 +232,7 @@ async def test_a_main_loop_that_takes_the_news_of_a_lost_lease_ends_by_itself(
     assert reasons == []
 
 
-async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
-    cluster: Cluster,
-) -> None:
+async def test_a_blocked_main_loop_keeps_the_lease(cluster: Cluster) -> None:
     """For longer than a lease lasts. Before, nothing was renewed meanwhile."""
     lease = LeaderElectionConfig(
         lease_duration=1.2, renew_deadline=0.9, retry_period=0.1

@@ -26,9 +26,7 @@ async def test_controllers_start_one_after_the_other(cluster: Cluster) -> None:
         assert 20 <= loop.time() <= 40.1
 
 
-async def test_a_slow_webhook_of_one_namespace_delays_no_pod_of_another(
-    cluster: Cluster,
-) -> None:
+async def test_a_slow_webhook_delays_one_namespace(cluster: Cluster) -> None:
     """It takes ten seconds for each of 500 pods of one replica set."""
     cluster.add_namespace("other")
     handle = cluster.server.handle
@@ -126,9 +124,7 @@ async def test_a_daemon_whose_controller_waits_can_be_stopped(
     assert asyncio.get_running_loop().time() - stopped_at < 0.1
 
 
-async def test_a_controllers_workers_that_died_make_it_unhealthy(
-    cluster: Cluster,
-) -> None:
+async def test_dead_workers_make_a_controller_unhealthy(cluster: Cluster) -> None:
     daemon = Daemon(cluster, "a", make_config())
     await daemon.manager.started.wait()
     await settle(1)

@@ -21,17 +21,8 @@ from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
 from controller_manager.serving.health import probe
+from tests.client.leadership import elections
 from tests.client.leadership.candidates import NAME
-from tests.client.leadership.elections import (
-    COORDINATED,
-    NAMESPACE,
-    candidates,
-    elect,
-    lease_of,
-    now_of,
-    ping,
-    prefer,
-)
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
@@ -40,18 +31,17 @@ from tests.manager.daemons import Daemon, now
 pytestmark = pytest.mark.looptime
 
 CONFIG = replace(
-    make_config(leader_election=LeaderElectionConfig()), features=COORDINATED
+    make_config(leader_election=LeaderElectionConfig()), features=elections.COORDINATED
 )
 
 
 @pytest_asyncio.fixture
 async def cluster() -> Cluster:
-    return Cluster(features=COORDINATED)
+    return Cluster(features=elections.COORDINATED)
 
 
 @asynccontextmanager
 async def started(cluster: Cluster, name: str) -> AsyncGenerator[Daemon, None]:
-    """Run a manager until it is a candidate, and stop it at the end."""
     daemon = Daemon(cluster, name, CONFIG)
     try:
         await daemon.manager.synced.wait()
@@ -68,37 +58,37 @@ def identity_of(daemon: Daemon) -> str:
     return elector.identity
 
 
-async def test_the_elected_manager_works_and_gives_way_to_the_preferred_one(
-    cluster: Cluster,
-) -> None:
+async def test_an_elected_manager_gives_way(cluster: Cluster) -> None:
     """It ends as after a lost lease, and the other one works at once."""
     user = User(cluster)
     async with started(cluster, "a") as first, started(cluster, "b") as second:
-        names = [each.metadata.name for each in await candidates(cluster)]
+        names = [each.metadata.name for each in await elections.candidates(cluster)]
         assert sorted(names) == sorted(map(identity_of, (first, second)))
         await settle(60)
-        assert await lease_of(cluster) is None  # no API server has elected anybody
-        await elect(cluster, identity_of(first))
+        assert (
+            await elections.lease_of(cluster) is None
+        )  # no API server has elected anybody
+        await elections.elect(cluster, identity_of(first))
         await first.manager.started.wait()
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()
         assert len(await user.pods()) == 3
-        await prefer(cluster, identity_of(second))
+        await elections.prefer(cluster, identity_of(second))
         with pytest.RaisesGroup(LeadershipYielded, flatten_subgroups=True):
             await first.running
-        released = await lease_of(cluster)
+        released = await elections.lease_of(cluster)
         assert released is not None
         assert not released.holder_identity
         assert not second.manager.started.is_set()
         await settle(0.1)
         yielded_at = now()
-        await elect(cluster, identity_of(second))
+        await elections.elect(cluster, identity_of(second))
         await second.manager.started.wait()
         assert now() - yielded_at < 0.1
         await settle()
         assert len(await user.pods()) == 3
         assert second.way.writes[0][0] >= yielded_at
-    page = await cluster.client.list_page(EVENTS, NAMESPACE)
+    page = await cluster.client.list_page(EVENTS, elections.NAMESPACE)
     assert [event.message for event in page.items] == [
         f"{identity_of(first)} became leader",
         f"{identity_of(first)} stopped leading",
@@ -107,9 +97,7 @@ async def test_the_elected_manager_works_and_gives_way_to_the_preferred_one(
     ]
 
 
-async def test_a_manager_that_stops_is_no_candidate_once_it_releases_the_lease(
-    cluster: Cluster,
-) -> None:
+async def test_a_manager_that_stops_is_no_candidate(cluster: Cluster) -> None:
     """Else the API server elects it again, and no manager leads until that expires.
 
     The release wakes the API server, which pings the candidates at once.
@@ -120,39 +108,37 @@ async def test_a_manager_that_stops_is_no_candidate_once_it_releases_the_lease(
     async def pinging(request: Request) -> Any:
         answer = await handle(request)
         if request.method == "PUT" and request.path.endswith(f"/leases/{NAME}"):
-            released = await lease_of(cluster)
+            released = await elections.lease_of(cluster)
             if released is not None and not released.holder_identity:
-                pinged_at.append(now_of(cluster))
-                await ping(cluster, identity_of(daemon))
+                pinged_at.append(elections.now_of(cluster))
+                await elections.ping(cluster, identity_of(daemon))
         if request.path.endswith("/events"):
             await asyncio.sleep(0.5)
         return answer
 
     async with started(cluster, "a") as daemon:
-        await elect(cluster, identity_of(daemon))
+        await elections.elect(cluster, identity_of(daemon))
         await daemon.manager.started.wait()
         await settle(2)
         cluster.server.handle = pinging  # type: ignore[method-assign]
         await daemon.stopped()
     cluster.server.handle = handle  # type: ignore[method-assign]
-    (candidate,) = await candidates(cluster)
+    (candidate,) = await elections.candidates(cluster)
     assert [candidate.spec.ping_time] == pinged_at
     assert (candidate.spec.renew_time or "") < pinged_at[0]
 
 
-async def test_a_manager_whose_caches_are_not_synced_is_no_candidate(
-    cluster: Cluster,
-) -> None:
+async def test_a_manager_that_is_not_synced_is_no_candidate(cluster: Cluster) -> None:
     """The API server could elect it again and again, and nothing would work."""
     daemon = Daemon(cluster, "a", CONFIG)
     daemon.way.hangs = True
     await settle(60)
-    assert await candidates(cluster) == []
+    assert await elections.candidates(cluster) == []
     ready = probe("readyz", daemon.manager.readyz(), verbose=True)
     assert "[-]leaseCandidate failed: no lease candidate: it is not made" in ready.text
     daemon.way.hangs = False
     await settle(120)
-    assert len(await candidates(cluster)) == 1
+    assert len(await elections.candidates(cluster)) == 1
     assert probe("readyz", daemon.manager.readyz(), verbose=False).healthy
     await daemon.stopped()
 
@@ -171,7 +157,7 @@ async def test_a_manager_says_that_nothing_elects_it() -> None:
     running = asyncio.create_task(manager.run(asyncio.Event()))
     await settle(600)
     assert not manager.started.is_set()
-    assert await lease_of(cluster) is None
+    assert await elections.lease_of(cluster) is None
     lines = [each for each in log.getvalue().splitlines() if "runtime-config" in each]
     assert len(lines) == 1
     assert probe("healthz", manager.healthz(), verbose=False).healthy

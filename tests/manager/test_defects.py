@@ -176,9 +176,7 @@ async def test_objects_that_break_the_transform_are_reconciled_like_others(
         assert counted >= 3
 
 
-async def test_pods_that_no_cache_can_show_are_not_created_again(
-    cluster: Cluster,
-) -> None:
+async def test_pods_that_no_cache_shows_are_made_once(cluster: Cluster) -> None:
     """The index of their owners breaks for each of them, also after a restart.
 
     Other replica sets get their pods.

@@ -70,9 +70,7 @@ async def test_recorded_events_are_written_before_the_end(cluster: Cluster) -> N
         assert (loop.time() - began, way.answered) == (2.0, 2)
 
 
-async def test_the_shutdown_waits_three_seconds_for_events_at_most(
-    cluster: Cluster,
-) -> None:
+async def test_a_shutdown_waits_three_seconds_for_events(cluster: Cluster) -> None:
     """A server that does not answer must not stop the process from ending."""
     way = Slow(cluster, 1000.0)
     loop = asyncio.get_running_loop()

@@ -17,9 +17,7 @@ from tests.manager.daemons import Daemon, now
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_daemon_that_starts_first_waits_for_its_server(
-    cluster: Cluster,
-) -> None:
+async def test_a_daemon_waits_for_its_server(cluster: Cluster) -> None:
     """Without a limit; it is healthy but not ready, and names the cause of the wait."""
     handle = cluster.server.handle
 
@@ -43,9 +41,7 @@ async def test_a_daemon_that_starts_first_waits_for_its_server(
     await daemon.stopped()
 
 
-async def test_the_checks_are_those_of_the_parts_in_their_order(
-    cluster: Cluster,
-) -> None:
+async def test_the_checks_come_in_their_order(cluster: Cluster) -> None:
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
     health = daemon.manager
@@ -64,9 +60,7 @@ async def test_the_checks_are_those_of_the_parts_in_their_order(
     await daemon.stopped()
 
 
-async def test_a_daemon_that_finishes_its_syncs_is_alive_and_not_ready(
-    cluster: Cluster,
-) -> None:
+async def test_a_daemon_that_ends_is_alive_and_not_ready(cluster: Cluster) -> None:
     """Clients should stop to send requests, and nothing should restart it."""
     handle = cluster.server.handle
 

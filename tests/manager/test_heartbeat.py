@@ -47,9 +47,7 @@ async def test_a_loop_that_beats_is_well(cluster: Cluster) -> None:
     await watched.end()
 
 
-async def test_a_loop_that_stalls_is_reported_once_with_its_stack(
-    cluster: Cluster,
-) -> None:
+async def test_a_stalled_loop_is_reported_once(cluster: Cluster) -> None:
     watched = Watched(cluster)
     watched.beat()
     await asyncio.sleep(5)

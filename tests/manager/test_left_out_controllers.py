@@ -147,9 +147,7 @@ EVERYTHING = make_config(controllers=("*",), leader_election=LeaderElectionConfi
 
 
 @pytest.mark.looptime
-async def test_a_takeover_names_the_controllers_that_start_nothing(
-    cluster: Cluster,
-) -> None:
+async def test_a_takeover_names_controllers_left_out(cluster: Cluster) -> None:
     """One warning, with the flags: `--controllers=*` leaves none out."""
     (line,) = await warnings_after(cluster, FORMER, EVERYTHING)
     assert line.startswith("W")
@@ -164,8 +162,6 @@ async def test_a_takeover_names_the_controllers_that_start_nothing(
 
 
 @pytest.mark.looptime
-async def test_a_takeover_from_a_manager_of_this_kind_warns_of_nothing(
-    cluster: Cluster,
-) -> None:
+async def test_a_takeover_from_our_kind_warns_of_nothing(cluster: Cluster) -> None:
     former = "node_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
     assert await warnings_after(cluster, former, EVERYTHING) == []

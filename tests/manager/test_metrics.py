@@ -134,9 +134,7 @@ def _begins(prefix: str) -> Callable[[str], bool]:
     return lambda name: name.startswith(prefix)
 
 
-async def test_the_versions_and_gates_are_those_that_are_emulated(
-    cluster: Cluster,
-) -> None:
+async def test_the_versions_are_the_emulated_ones(cluster: Cluster) -> None:
     registry = CollectorRegistry()
     config = replace(
         make_config(), emulated_version="1.34", given_gates={"WatchList": False}

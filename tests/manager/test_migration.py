@@ -35,7 +35,6 @@ def migrating(**components: str) -> Config:
 
 
 async def lease_of(cluster: Cluster, name: str) -> str | None:
-    """Return the holder of a lease, `None` if there is no such lease."""
     page = await cluster.client.list_page(LEASES, "kube-system")
     holders = {
         each.metadata.name: each.spec.holder_identity or "" for each in page.items
@@ -44,7 +43,6 @@ async def lease_of(cluster: Cluster, name: str) -> str | None:
 
 
 async def hold(cluster: Cluster, holder: str) -> None:
-    """Let a manager hold the lease of the migration that never renews it."""
     await cluster.client.create(
         LEASES,
         Lease(
@@ -54,9 +52,7 @@ async def hold(cluster: Cluster, holder: str) -> None:
     )
 
 
-async def test_a_controller_given_to_another_manager_does_not_run(
-    cluster: Cluster,
-) -> None:
+async def test_a_controller_given_away_does_not_run(cluster: Cluster) -> None:
     log = io.StringIO()
     async with cluster.manager(
         migrating(replicaset="cloud-controller-manager"), logger=make_logger(stream=log)
@@ -123,9 +119,7 @@ async def test_a_standby_leaves_the_second_lease_alone(cluster: Cluster) -> None
     await second.stopped()
 
 
-async def test_a_manager_that_loses_the_second_lease_writes_no_more_and_ends(
-    cluster: Cluster,
-) -> None:
+async def test_a_lost_second_lease_ends_the_manager(cluster: Cluster) -> None:
     daemon = Daemon(cluster, "a", migrating(replicaset="kube-controller-manager"))
     await daemon.manager.started.wait()
     await settle(5)
@@ -137,9 +131,7 @@ async def test_a_manager_that_loses_the_second_lease_writes_no_more_and_ends(
     assert await lease_of(cluster, "kube-controller-manager") == ""
 
 
-async def test_a_manager_that_stops_meanwhile_waits_for_no_second_lease(
-    cluster: Cluster,
-) -> None:
+async def test_a_stop_waits_for_no_second_lease(cluster: Cluster) -> None:
     await hold(cluster, "cloud_1")
     daemon = Daemon(cluster, "a", migrating(replicaset="kube-controller-manager"))
     await daemon.manager.started.wait()
@@ -149,9 +141,7 @@ async def test_a_manager_that_stops_meanwhile_waits_for_no_second_lease(
     assert await lease_of(cluster, "kube-controller-manager") == ""
 
 
-async def test_a_manager_whose_controllers_all_run_elsewhere_runs_none(
-    cluster: Cluster,
-) -> None:
+async def test_controllers_that_run_elsewhere_do_not_run(cluster: Cluster) -> None:
     """It leads and answers, as with an empty selection of controllers."""
     given = dict.fromkeys(("replicaset", "deployment"), "other-manager")
     daemon = Daemon(cluster, "a", migrating(**given))

@@ -21,12 +21,7 @@ from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
-from tests.controllers.autoscaling.podautoscaler.on_cluster import (
-    Stage,
-    config_of,
-    cpu,
-    ready,
-)
+from tests.controllers.autoscaling.podautoscaler import on_cluster
 from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
 from tests.odd_discovery import NULL_VERBS, ODD, PROBLEM, UNREADABLE, WithGroup
 
@@ -42,18 +37,17 @@ _USERS = (
 
 
 def _config() -> Config:
-    config = config_of()
+    config = on_cluster.config_of()
     generic = replace(config.generic, controllers=_USERS)
     gates = FeatureGates({"StorageVersionMigrator": True})
     return replace(config, generic=generic, features=gates)
 
 
-def _add_work(stage: Stage) -> None:
-    """Give each of the controllers something to do."""
+def _add_work(stage: on_cluster.Stage) -> None:
     cluster = stage.cluster
     stage.add_target(1)
-    stage.add_pods(ready("400m"))
-    stage.add_autoscaler([cpu(10)], 1, 4)
+    stage.add_pods(on_cluster.ready("400m"))
+    stage.add_autoscaler([on_cluster.cpu(10)], 1, 4)
     cluster.add_namespace("shop")
     cluster.add("ResourceQuota", "q", spec={"hard": {"count/secrets": "9"}})
     cluster.add("Secret", "s", type="Opaque")
@@ -77,8 +71,7 @@ async def _is_there(
     return True
 
 
-async def _results(stage: Stage) -> JSON:
-    """Return what each of the controllers has done."""
+async def _results(stage: on_cluster.Stage) -> JSON:
     client = stage.cluster.client
     migration = await client.get(STORAGE_VERSION_MIGRATIONS, "", "m")
     quota = stage.cluster.server.catalogue.of("v1", "ResourceQuota")
@@ -109,7 +102,7 @@ _ALL_DONE = {
 @pytest.mark.parametrize("is_listed", [False, True])
 async def test_null_verbs_stop_no_controller(is_listed: bool) -> None:
     """The group has only a subresource; with and without aggregated discovery."""
-    stage = Stage()
+    stage = on_cluster.Stage()
     _add_work(stage)
     transport = WithGroup(stage.cluster.transport, NULL_VERBS, is_listed)
     log = io.StringIO()
@@ -123,7 +116,7 @@ async def test_null_verbs_stop_no_controller(is_listed: bool) -> None:
 
 async def test_a_group_that_cannot_be_read_stops_only_the_end_of_namespaces() -> None:
     """They may have objects of that group. A log line of each user names the group."""
-    stage = Stage()
+    stage = on_cluster.Stage()
     _add_work(stage)
     transport = WithGroup(stage.cluster.transport, UNREADABLE)
     log = io.StringIO()
@@ -143,9 +136,7 @@ async def test_a_group_that_cannot_be_read_stops_only_the_end_of_namespaces() ->
 
 
 @pytest.mark.parametrize("group", [NULL_VERBS, UNREADABLE])
-async def test_an_object_is_explained_beside_an_odd_group(
-    cluster: Cluster, group: JSON
-) -> None:
+async def test_an_odd_group_spoils_no_answer(cluster: Cluster, group: JSON) -> None:
     """Its kind, of which no controller has a type, is found by discovery."""
     await cluster.client.create_json(DEFINITIONS, "", msgspec.json.encode(definition()))
     body = {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}

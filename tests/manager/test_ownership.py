@@ -24,20 +24,14 @@ from controller_manager.serving.health import probe
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
-from tests.manager.daemons import (
-    ELECTING,
-    Daemon,
-    leader_and_standby,
-    now,
-    take_over_from,
-)
+from tests.manager import daemons
 
 pytestmark = pytest.mark.looptime
 
 
 async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
     """Its caches are synced, and its queues hold the keys."""
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()
         assert len(first.way.writes) > 3
@@ -50,16 +44,14 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
         )
 
 
-async def test_after_a_clean_stop_the_standby_leads_immediately(
-    cluster: Cluster,
-) -> None:
+async def test_a_clean_stop_lets_the_standby_lead_at_once(cluster: Cluster) -> None:
     """It lists nothing, because its caches are synced."""
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         reads = len(second.way.reads)
-        stopped_at = now()
+        stopped_at = daemons.now()
         await first.stopped()
         await second.manager.started.wait()
-        assert now() - stopped_at < 0.1
+        assert daemons.now() - stopped_at < 0.1
         await settle(10)  # later objects are surely its own
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle(1)
@@ -68,12 +60,10 @@ async def test_after_a_clean_stop_the_standby_leads_immediately(
         assert second.way.reads[reads:] == ["kube-controller-manager"]
 
 
-async def test_a_standby_whose_cache_lags_creates_no_pod_twice(
-    cluster: Cluster,
-) -> None:
+async def test_a_lagging_standby_creates_no_pod_twice(cluster: Cluster) -> None:
     """It reads the former leader's writes from the API server before it writes."""
     user = User(cluster)
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         second.way.flows.clear()
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle(5)
@@ -89,34 +79,30 @@ async def test_a_standby_whose_cache_lags_creates_no_pod_twice(
         assert not [each for _, each in second.way.writes if "/pods" in each]
 
 
-async def test_after_a_kill_the_standby_leads_when_the_lease_has_expired(
-    cluster: Cluster,
-) -> None:
+async def test_a_kill_lets_the_standby_lead_after_the_lease(cluster: Cluster) -> None:
     """Fifteen seconds after the last renewal; it syncs all changes since then."""
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(31)
-        killed_at = now()
+        killed_at = daemons.now()
         await first.killed()
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await second.manager.started.wait()
-        assert 13 <= now() - killed_at <= 15.1
+        assert 13 <= daemons.now() - killed_at <= 15.1
         await settle(1)
         assert len(await User(cluster).pods()) == 3
 
 
-async def test_a_leader_without_a_connection_stops_to_write_and_ends(
-    cluster: Cluster,
-) -> None:
+async def test_a_leader_without_a_connection_ends(cluster: Cluster) -> None:
     """It ends before another can lead, with LeadershipLost (exit code 1)."""
     user = User(cluster)
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(20)
         first.way.hangs = True
-        cut_at = now()
+        cut_at = daemons.now()
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
         with pytest.RaisesGroup(LeadershipLost, flatten_subgroups=True):
             await first.running
-        assert now() - cut_at <= 10
+        assert daemons.now() - cut_at <= 10
         first.way.hangs = False
         await second.manager.started.wait()
         await settle()
@@ -127,12 +113,12 @@ async def test_a_leader_without_a_connection_stops_to_write_and_ends(
 async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> None:
     """If the restart is shorter than the renew deadline, it continues to lead."""
     handle = cluster.server.handle
-    daemon = Daemon(cluster, "a")
+    daemon = daemons.Daemon(cluster, "a")
     await daemon.manager.started.wait()
-    gone_at = now()
+    gone_at = daemons.now()
 
     async def restarting(request: Request) -> Any:
-        if now() < gone_at + 7:
+        if daemons.now() < gone_at + 7:
             msg = f"{request.path}: cannot connect"
             raise TransportError(msg)
         return await handle(request)
@@ -157,7 +143,7 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
     cluster: Cluster, former: str, *, warned: bool
 ) -> None:
     """Its identity ends in a UUID of version 4, one of this program of version 8."""
-    manager, lines = await take_over_from(cluster, former, ELECTING)
+    manager, lines = await daemons.take_over_from(cluster, former, daemons.ELECTING)
     assert len(lines) == warned
     for line in lines:
         assert f'former="{former}"' in line
@@ -171,7 +157,7 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
 
 async def test_a_leader_that_stops_writes_an_event(cluster: Cluster) -> None:
     """Also if another process has taken the lease: then nothing else is written."""
-    async with leader_and_standby(cluster) as (first, second):
+    async with daemons.leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(20)
         await first.stopped()
         await asyncio.sleep(20)
@@ -214,14 +200,12 @@ async def test_the_lease_has_its_own_connection(cluster: Cluster) -> None:
     assert len(by_way[1]) > 20
 
 
-async def test_a_standby_that_is_stopped_leaves_the_lease_alone(
-    cluster: Cluster,
-) -> None:
+async def test_a_stopped_standby_leaves_the_lease_alone(cluster: Cluster) -> None:
     """It writes nothing, and the leader continues."""
-    async with leader_and_standby(cluster) as (first, second):
-        stopped_at = now()
+    async with daemons.leader_and_standby(cluster) as (first, second):
+        stopped_at = daemons.now()
         await second.stopped()
-        assert now() - stopped_at < 0.1
+        assert daemons.now() - stopped_at < 0.1
         assert second.way.writes == []
         assert second.manager.started.is_set() is False
         assert first.manager.elector is not None

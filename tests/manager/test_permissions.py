@@ -69,8 +69,6 @@ def test_a_resource_that_is_cached_with_a_gate_is_read_with_the_gate(
 
 @dataclass
 class Watches(Meddler):
-    """Records the paths of watches."""
-
     paths: set[str] = field(default_factory=set)
 
     async def stream(self, request: Request) -> Stream:

@@ -112,9 +112,7 @@ def add_workloads(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-async def test_a_full_quota_refuses_the_syncs_of_its_namespace(
-    cluster: Cluster,
-) -> None:
+async def test_a_full_quota_refuses_a_namespaces_syncs(cluster: Cluster) -> None:
     volume = {
         "name": "a",
         "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}},

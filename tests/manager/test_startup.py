@@ -40,9 +40,7 @@ def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerMa
     )
 
 
-async def test_an_api_server_that_does_not_become_healthy_is_reported(
-    cluster: Cluster,
-) -> None:
+async def test_an_unhealthy_api_server_is_reported(cluster: Cluster) -> None:
     async def refuse(request: Request) -> Response:
         msg = f"{request.method} {request.path}: cannot connect: Connection refused"
         raise TransportError(msg)
@@ -57,9 +55,7 @@ async def test_an_api_server_that_does_not_become_healthy_is_reported(
     assert asyncio.get_running_loop().time() == pytest.approx(9, abs=1.1)
 
 
-async def test_a_login_page_in_place_of_the_api_server_is_reported(
-    cluster: Cluster,
-) -> None:
+async def test_a_login_page_for_an_api_server_is_reported(cluster: Cluster) -> None:
     async def redirect(_: Request) -> Response:
         return Response(302, {"location": "https://login.test/?key=secret"})
 
@@ -88,9 +84,7 @@ async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> 
         assert len(await user.pods()) == 2
 
 
-async def test_a_controller_whose_resources_are_missing_delays_no_other(
-    cluster: Cluster,
-) -> None:
+async def test_missing_resources_delay_no_other_controller(cluster: Cluster) -> None:
     cluster.server.catalogue.remove(DEPLOYMENT)
     log = io.StringIO()
     async with cluster.manager(logger=make_logger(stream=log)):
@@ -103,9 +97,7 @@ async def test_a_controller_whose_resources_are_missing_delays_no_other(
     ) in log.getvalue()
 
 
-async def test_a_controller_whose_feature_gate_is_disabled_is_left_out(
-    cluster: Cluster,
-) -> None:
+async def test_a_controller_with_its_gate_off_is_left_out(cluster: Cluster) -> None:
     """The log says which gate it needs, once; its resources do not matter."""
     log = io.StringIO()
     name = "podcertificaterequest-cleaner-controller"

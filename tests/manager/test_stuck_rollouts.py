@@ -54,8 +54,6 @@ MENDED = {"spec": {"containers": [{"name": "app", "image": "nginx:1.28"}]}}
 
 @dataclass
 class Refusing:
-    """Passes all requests on; refuses those for paths with one of some words."""
-
     inner: Transport
     words: list[str] = field(default_factory=list)
     reads: int = 0
@@ -79,15 +77,12 @@ class Refusing:
 
 @dataclass
 class Running:
-    """A manager that runs with the rights of kubeadm's user."""
-
     transport: Refusing
     registry: CollectorRegistry
     log: io.StringIO
 
     @property
     def stuck(self) -> Mapping[tuple[str, str], float]:
-        """The numbers of the metric by cause and kind."""
         return {
             (each.labels["cause"], each.labels["kind"]): each.value
             for family in self.registry.collect()
@@ -100,7 +95,6 @@ class Running:
 async def running(
     cluster: Cluster, config: Config | None = None
 ) -> AsyncGenerator[Running, None]:
-    """Run a manager while entered."""
     cluster.server.tokens.add("manager", Named(MANAGER))
     transport = Refusing(InMemoryTransport(cluster.server, "manager"))
     log, registry = io.StringIO(), CollectorRegistry()
@@ -137,9 +131,7 @@ async def cluster() -> Cluster:
     return Cluster(rbac=True)
 
 
-async def test_stuck_rollouts_are_counted_by_cause_until_they_are_resolved(
-    cluster: Cluster,
-) -> None:
+async def test_stuck_rollouts_are_counted_by_cause(cluster: Cluster) -> None:
     """The rights of kubeadm's controller manager suffice to tell the causes."""
     user = User(cluster)
     async with cluster.nodes(details=True), running(cluster) as manager:
@@ -173,9 +165,7 @@ async def test_stuck_rollouts_are_counted_by_cause_until_they_are_resolved(
         assert "cannot be read" not in manager.log.getvalue()
 
 
-async def test_a_cause_that_may_not_be_read_is_unknown_and_said_once(
-    cluster: Cluster,
-) -> None:
+async def test_an_unread_cause_is_unknown_and_said_once(cluster: Cluster) -> None:
     """A known symptom counts; once the objects can be read, so does the cause."""
     user = User(cluster)
     async with cluster.nodes(details=True), running(cluster) as manager:
@@ -276,9 +266,7 @@ def counting(
 
 
 @pytest.mark.slow
-async def test_of_ten_thousand_stuck_rollouts_a_few_are_explained_in_a_turn(
-    cluster: Cluster,
-) -> None:
+async def test_stuck_rollouts_are_explained_in_turns(cluster: Cluster) -> None:
     shown: list[Any] = []
     find = _Counting(cluster.client)
     counter, _ = counting(cluster, 10_000, find, shown)
@@ -298,9 +286,7 @@ async def test_of_ten_thousand_stuck_rollouts_a_few_are_explained_in_a_turn(
     assert sum(shown[-1].values()) == 10_000
 
 
-async def test_a_defect_in_an_explanation_leaves_the_cause_unknown(
-    cluster: Cluster,
-) -> None:
+async def test_a_defect_leaves_the_cause_unknown(cluster: Cluster) -> None:
     shown: list[Any] = []
     counter, defects = counting(
         cluster, 3, _Counting(cluster.client, fails=True), shown

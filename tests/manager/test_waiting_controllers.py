@@ -42,9 +42,7 @@ def text_of(checks: Mapping[str, HealthCheck]) -> str:
     return probe("healthz", checks, verbose=True).text
 
 
-async def test_a_controller_starts_once_its_group_is_switched_on(
-    cluster: Cluster,
-) -> None:
+async def test_a_group_switched_on_starts_its_controller(cluster: Cluster) -> None:
     """Nothing shows it before; then it has its check, its caches and its metrics."""
     catalogue = cluster.server.catalogue
     catalogue.remove(DEPLOYMENT)
@@ -133,9 +131,7 @@ async def test_a_controller_starts_once_its_resource_is_defined(
         assert manager.controllers.names == [OTHER, "widget-controller"]
 
 
-async def test_a_manager_of_one_controller_waits_for_its_definition(
-    cluster: Cluster,
-) -> None:
+async def test_one_controller_waits_for_its_definition(cluster: Cluster) -> None:
     """It leads meanwhile, as a manager without any controller does."""
     WidgetReconciler.seen.clear()
     daemon = RefusedDaemon(cluster, build=build_with_widgets())
@@ -149,9 +145,7 @@ async def test_a_manager_of_one_controller_waits_for_its_definition(
         assert WidgetReconciler.seen.keys() == {"a"}
 
 
-async def test_a_resource_may_be_served_a_moment_after_its_definition(
-    cluster: Cluster,
-) -> None:
+async def test_a_resource_may_follow_its_definition(cluster: Cluster) -> None:
     """A real API server does so: the manager looks a second time."""
     WidgetReconciler.seen.clear()
     daemon = RefusedDaemon(cluster, build=build_with_widgets())
@@ -166,9 +160,7 @@ async def test_a_resource_may_be_served_a_moment_after_its_definition(
         assert WidgetReconciler.seen.keys() == {"a"}
 
 
-async def test_definitions_are_watched_only_while_a_controller_waits(
-    cluster: Cluster,
-) -> None:
+async def test_definitions_are_watched_for_those_who_wait(cluster: Cluster) -> None:
     """Then they cost nothing."""
     opened: list[str] = []
     handle = cluster.server.handle
@@ -195,9 +187,7 @@ async def test_definitions_are_watched_only_while_a_controller_waits(
         assert watched.isdisjoint(opened)
 
 
-async def test_a_late_resource_that_cannot_be_listed_leaves_the_daemon_ready(
-    cluster: Cluster,
-) -> None:
+async def test_a_late_unlisted_resource_spoils_no_readiness(cluster: Cluster) -> None:
     """It may be gone again: one of several API servers was newer for a moment."""
     catalogue = cluster.server.catalogue
     catalogue.remove(DEPLOYMENT)
@@ -268,9 +258,7 @@ async def test_a_discovery_that_fails_ends_no_look(cluster: Cluster) -> None:
     assert asyncio.get_running_loop().time() - stopped_at < SETTLED
 
 
-async def test_a_group_that_cannot_be_discovered_delays_the_others_by_ten_seconds(
-    cluster: Cluster,
-) -> None:
+async def test_a_failing_group_delays_others_by_ten_seconds(cluster: Cluster) -> None:
     """Its own controller starts once it can be discovered."""
     handle = cluster.server.handle
     broken = True

@@ -82,9 +82,7 @@ async def test_a_client_certificate_is_shown_with_its_file(tmp_path: Path) -> No
     ]
 
 
-def test_a_certificate_in_a_kubeconfig_is_shown_with_the_kubeconfig(
-    tmp_path: Path,
-) -> None:
+def test_a_kubeconfig_and_its_certificate_are_shown(tmp_path: Path) -> None:
     found = pair()
     data = {
         "client-certificate-data": base64.b64encode(found.certificate).decode(),

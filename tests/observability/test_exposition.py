@@ -4,12 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.observability.exposition import (
-    PlainCounter,
-    expose,
-    exposing,
-    go_float,
-)
+from controller_manager.observability import exposition
 from tests.steps import parts_of
 
 
@@ -27,22 +22,24 @@ from tests.steps import parts_of
     ],
 )
 def test_bounds_are_written_as_go_writes_them(value: float, text: str) -> None:
-    assert go_float(value) == text
+    assert exposition.go_float(value) == text
 
 
 def test_a_plain_counter_has_exactly_its_name() -> None:
     """The client library would append a suffix that upstream's does not have."""
     registry = CollectorRegistry()
-    counter = PlainCounter("slice_changes", "Changes", ["operation"], registry=registry)
+    counter = exposition.PlainCounter(
+        "slice_changes", "Changes", ["operation"], registry=registry
+    )
     counter.labels("create")
     counter.labels("update").inc(2)
-    assert expose(registry).decode().splitlines() == [
+    assert exposition.expose(registry).decode().splitlines() == [
         "# HELP slice_changes Changes",
         "# TYPE slice_changes counter",
         'slice_changes{operation="create"} 0.0',
         'slice_changes{operation="update"} 2.0',
     ]
-    assert expose(registry, ("slice_changes",)) == b""
+    assert exposition.expose(registry, ("slice_changes",)) == b""
 
 
 def test_openmetrics_has_the_bounds_of_the_text_format() -> None:
@@ -52,9 +49,9 @@ def test_openmetrics_has_the_bounds_of_the_text_format() -> None:
     """
     registry = CollectorRegistry()
     Histogram("h_seconds", "So long.", registry=registry, buckets=(0.5, 1)).observe(0.7)
-    PlainCounter("plain", 'It counts, as a "gauge"', registry=registry).inc()
+    exposition.PlainCounter("plain", 'It counts, as a "gauge"', registry=registry).inc()
     Counter("c_total", "So many.", registry=registry).inc()
-    text, _ = parts_of(exposing(registry, open_metrics=True))
+    text, _ = parts_of(exposition.exposing(registry, open_metrics=True))
     assert text.decode().splitlines() == [
         "# HELP h_seconds So long.",
         "# TYPE h_seconds histogram",
@@ -74,7 +71,6 @@ def test_openmetrics_has_the_bounds_of_the_text_format() -> None:
 
 
 def registry_of(metrics: int, series: int) -> CollectorRegistry:
-    """Return histograms with so many series of 17 samples each."""
     registry = CollectorRegistry()
     for number in range(metrics):
         seconds = Histogram(
@@ -89,11 +85,11 @@ def registry_of(metrics: int, series: int) -> CollectorRegistry:
 @pytest.mark.parametrize(("metrics", "series"), [(100, 5), (10, 50)])
 def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
     registry = registry_of(metrics, series)
-    text, large = parts_of(exposing(registry))
-    _, small = parts_of(exposing(registry_of(10, 5)))
+    text, large = parts_of(exposition.exposing(registry))
+    _, small = parts_of(exposition.exposing(registry_of(10, 5)))
     assert len(large) >= 20
     assert max(large) <= 2.5 * max(small)
-    assert text == expose(registry)
+    assert text == exposition.expose(registry)
     families = list(text_string_to_metric_families(text.decode()))
     names = [each.name for each in families]
     assert names == [f"m{number}_seconds" for number in range(metrics)]

@@ -31,15 +31,12 @@ class Pipe:
         self._reading = threading.Thread(target=self._read_to_end)
 
     def read(self, size: int = 1 << 20) -> str:
-        """Return a part of the pipe's content; wait if the pipe is empty."""
         return os.read(self.reader, size).decode()
 
     def start_reading(self) -> None:
-        """Read from now on, until the other end is closed."""
         self._reading.start()
 
     def seen(self) -> list[str]:
-        """Close the other end; return all lines that came."""
         self.writer.close()
         self._reading.join(20)
         return self._seen
@@ -48,7 +45,6 @@ class Pipe:
         self._seen += "".join(iter(self.read, "")).splitlines()
 
     def wait_until_full(self) -> None:
-        """Wait until the thread of an output has begun to write."""
         select.select([self.reader], [], [])
 
     def close(self) -> None:

@@ -60,9 +60,7 @@ def test_flags_stand_in_the_section_of_their_controller() -> None:
 @pytest.mark.parametrize(
     ("type_", "default"), [("duration", None), ("duration", "soon"), ("int32", None)]
 )
-def test_a_default_must_be_a_value_of_the_flags_type(
-    type_: FlagType, default: str | None
-) -> None:
+def test_a_default_is_a_value_of_its_type(type_: FlagType, default: str | None) -> None:
     with pytest.raises(
         ValueError, match=r"^--sample-bad: .* is no default of the type"
     ):

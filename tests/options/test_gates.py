@@ -73,9 +73,7 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
         ),
     ],
 )
-def test_a_gate_has_the_value_that_it_is_given(
-    text: str, expected: FeatureGates
-) -> None:
+def test_a_gate_has_its_given_value(text: str, expected: FeatureGates) -> None:
     assert features(text) == (expected, ())
 
 
@@ -112,9 +110,7 @@ def test_a_gate_without_an_effect_here_is_a_warning() -> None:
         ),
     ],
 )
-def test_a_gate_that_upstream_does_not_know_ends_the_start(
-    text: str, expected: str
-) -> None:
+def test_a_gate_unknown_to_upstream_ends_the_start(text: str, expected: str) -> None:
     """In upstream's words, with the nearest name."""
     assert problems(f"--feature-gates={text}") == [f"--feature-gates: {expected}"]
 

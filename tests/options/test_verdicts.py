@@ -138,9 +138,7 @@ def test_a_value_that_upstream_takes_is_taken(flag: str, text: str, value: str) 
 
 
 @pytest.mark.parametrize(("flag", "text", "problem"), REFUSED)
-def test_a_value_that_upstream_refuses_is_refused(
-    flag: str, text: str, problem: str
-) -> None:
+def test_upstreams_refusals_are_ours(flag: str, text: str, problem: str) -> None:
     assert refused({flag: [text]}) == (f"--{flag}: {problem}",)
 
 
@@ -199,9 +197,7 @@ def test_alpha_options_of_logs_need_their_gate() -> None:
         ("m: a", "'m' must be written as metric,label"),
     ],
 )
-def test_a_manifest_of_metric_labels_is_read(
-    content: str, problem: str, tmp_path: Path
-) -> None:
+def test_metric_labels_are_a_file(content: str, problem: str, tmp_path: Path) -> None:
     """So that a mistake in it is found at the start."""
     path = tmp_path / "labels.yaml"
     path.write_text(content)

@@ -54,8 +54,6 @@ class Witness:
 
 @dataclass
 class Shadow:
-    """A preview that runs, the requests it sent, and its log."""
-
     manager: ControllerManager
     witness: Witness
     log: io.StringIO
@@ -80,7 +78,6 @@ async def shadowed(
     shadow_config: Config | None = None,
     **options: object,
 ) -> AsyncGenerator[Shadow, None]:
-    """Run a manager in charge and a preview beside it while entered."""
     config = config or make_config()
     async with (
         cluster.manager(config),
@@ -93,7 +90,6 @@ async def shadowed(
 async def shadow(
     cluster: Cluster, config: Config, transport: Transport | None = None
 ) -> AsyncGenerator[Shadow, None]:
-    """Run only a preview while entered."""
     witness = Witness(transport or cluster.transport)
     log = io.StringIO()
     registry = CollectorRegistry()
@@ -110,5 +106,4 @@ async def shadow(
 
 
 async def settle(seconds: float) -> None:
-    """Let virtual time pass."""
     await asyncio.sleep(seconds)

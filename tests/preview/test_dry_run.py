@@ -45,7 +45,6 @@ class Server(Witness):
 
 
 async def write_all(cluster: Cluster, server: Server) -> None:
-    """Create, change, scale and delete objects of the server's group."""
     group = server.group
     transport = _transport(cluster, server)
     where = f"/apis/{group}/v1/namespaces/default/things"
@@ -99,9 +98,7 @@ async def test_custom_resources_get_dry_runs(cluster: Cluster) -> None:
     assert server.asked == [f"{SERVICES}/v1.a.io"]
 
 
-async def test_a_group_that_moves_behind_the_api_server_gets_no_dry_run_soon(
-    cluster: Cluster,
-) -> None:
+async def test_a_group_that_moves_gets_no_dry_run(cluster: Cluster) -> None:
     server = Server(cluster.transport)
     transport = _transport(cluster, server)
     path = "/apis/a.io/v1/namespaces/default/things/b"
@@ -114,9 +111,7 @@ async def test_a_group_that_moves_behind_the_api_server_gets_no_dry_run_soon(
     assert len(server.sent) == 1
 
 
-async def test_a_group_of_one_name_in_another_version_is_asked_for_itself(
-    cluster: Cluster,
-) -> None:
+async def test_each_version_of_a_group_is_asked_for(cluster: Cluster) -> None:
     server = Server(cluster.transport, spec=AGGREGATED, group="apps")
     await write_all(cluster, server)
     assert server.asked == [f"{SERVICES}/v1.apps"]

@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.preview.fields import (
-    REMOVED,
-    Item,
-    are_same,
-    differences,
-    shown_path,
-    value_at,
-    with_value,
-)
+from controller_manager.preview import fields
 
 READY = {"type": "Ready", "status": "True"}
 OTHER = {"type": "Other", "status": "False"}
@@ -21,10 +13,10 @@ OTHER = {"type": "Other", "status": "False"}
 def test_a_difference_in_a_keyed_list_is_one_of_an_item() -> None:
     old = {"status": {"conditions": [READY, OTHER], "replicas": 1}}
     new = {"status": {"conditions": [OTHER, {**READY, "status": "False"}]}}
-    found = dict(differences(old, new))
-    path = ("status", "conditions", Item("type", "Ready"), "status")
-    assert found == {path: "False", ("status", "replicas"): REMOVED}
-    assert shown_path(path) == "status.conditions[type=Ready].status"
+    found = dict(fields.differences(old, new))
+    path = ("status", "conditions", fields.Item("type", "Ready"), "status")
+    assert found == {path: "False", ("status", "replicas"): fields.REMOVED}
+    assert fields.shown_path(path) == "status.conditions[type=Ready].status"
 
 
 @pytest.mark.parametrize(
@@ -39,11 +31,11 @@ def test_a_difference_in_a_keyed_list_is_one_of_an_item() -> None:
 )
 def test_the_differences_make_the_new_object_of_the_old_one(old: Any, new: Any) -> None:
     made = old
-    for path, value in differences(old, new):
-        made = with_value(made, path, value)
-    assert are_same(made, new, 0)
-    for path, value in differences(old, new):
-        assert are_same(value_at(made, path), value, 0)
+    for path, value in fields.differences(old, new):
+        made = fields.with_value(made, path, value)
+    assert fields.are_same(made, new, 0)
+    for path, value in fields.differences(old, new):
+        assert fields.are_same(fields.value_at(made, path), value, 0)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +55,5 @@ def test_the_differences_make_the_new_object_of_the_old_one(old: Any, new: Any) 
 def test_values_are_the_same_if_they_say_the_same(
     one: Any, other: Any, expected: bool
 ) -> None:
-    assert are_same(one, other, 30) is expected
-    assert are_same(other, one, 30) is expected
+    assert fields.are_same(one, other, 30) is expected
+    assert fields.are_same(other, one, 30) is expected

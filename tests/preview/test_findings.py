@@ -37,7 +37,6 @@ def update(*fields: str) -> Difference:
 
 
 async def found(first: Difference, second: Difference, seconds: float) -> int:
-    """Return the number of divergences after two differences, some seconds apart."""
     seen = findings()
     seen.report(first)
     await asyncio.sleep(seconds)

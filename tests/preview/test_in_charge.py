@@ -133,9 +133,7 @@ async def test_without_such_a_pod_the_config_stays(
     assert await taken(cluster, given) == (parse(given, registry()), lines)
 
 
-async def test_gates_that_this_build_does_not_know_are_left_out(
-    cluster: Cluster,
-) -> None:
+async def test_unknown_gates_are_left_out(cluster: Cluster) -> None:
     add_pod(cluster, "a", *FLAGS, "--feature-gates=OfTomorrow=true")
     config, lines = await taken(cluster, PREVIEW)
     assert config.preview.taken == FLAGS[:2]
@@ -154,9 +152,7 @@ async def test_flags_that_this_build_refuses_are_a_warning(cluster: Cluster) -> 
     assert all("node-monitor-period" in line for line in lines[:2])
 
 
-async def test_an_identity_that_may_not_list_pods_is_a_warning(
-    cluster: Cluster,
-) -> None:
+async def test_an_identity_that_lists_no_pods_is_a_warning(cluster: Cluster) -> None:
     async def refuse(_: Request) -> Any:
         body = b'{"kind":"Status","message":"no pods for you","reason":"Forbidden"}'
         return Response(403, {}, body)
@@ -167,9 +163,7 @@ async def test_an_identity_that_may_not_list_pods_is_a_warning(
     assert line.startswith('"Cannot read the flags of the manager in charge"')
 
 
-async def test_the_lease_is_read_again_if_the_api_server_goes_away(
-    cluster: Cluster,
-) -> None:
+async def test_a_lease_is_read_again_after_an_outage(cluster: Cluster) -> None:
     """It answered for the pods, and restarts before it answers for the lease."""
     add_pod(cluster, "a", "--controllers=*")
     add_pod(cluster, "b", *FLAGS)

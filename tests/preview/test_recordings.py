@@ -81,9 +81,7 @@ class Shaky(Meddler):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rolling-update-stepwise", "job-retries"])
-async def test_a_preview_agrees_though_its_requests_fail_and_its_watches_break(
-    name: str,
-) -> None:
+async def test_a_preview_agrees_in_spite_of_failing_requests(name: str) -> None:
     """It is late then, and takes no old state for a decision."""
     await _agrees(RECORDINGS[name], shakes=True)
 

@@ -19,9 +19,7 @@ from tests.preview.shadow import previewing, settle, shadow
 
 
 @pytest.mark.looptime
-async def test_the_page_shows_each_divergence_as_text_and_as_json(
-    cluster: Cluster,
-) -> None:
+async def test_the_page_is_text_or_json(cluster: Cluster) -> None:
     async with shadow(cluster, previewing(make_config())) as running:
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=1))
         await settle(80)
@@ -55,9 +53,7 @@ def test_a_manager_that_writes_has_no_page() -> None:
         (["--certificate-authority", "/none"], "/none: No such file or directory"),
     ],
 )
-def test_the_subcommand_tells_each_problem_in_one_line(
-    arguments: list[str], problem: str
-) -> None:
+def test_each_problem_is_one_line(arguments: list[str], problem: str) -> None:
     result = CliRunner().invoke(preview_command, ["report", *arguments])
     assert result.exit_code == 1
     assert problem in result.output

@@ -48,9 +48,7 @@ async def test_rollouts_and_scaling_are_confirmed(cluster: Cluster) -> None:
         assert running.report.confirmed_writes > 0
 
 
-async def test_a_watch_that_begins_again_does_not_show_old_changes(
-    cluster: Cluster,
-) -> None:
+async def test_a_watch_begun_again_shows_no_old_changes(cluster: Cluster) -> None:
     """Watches end after five to ten minutes; nothing is decided on an old state."""
     user = User(cluster)
     async with cluster.nodes(), shadowed(cluster) as running:
@@ -64,9 +62,7 @@ async def test_a_watch_that_begins_again_does_not_show_old_changes(
 
 
 @pytest.mark.slow
-async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_again(
-    cluster: Cluster,
-) -> None:
+async def test_a_preview_alone_reports_each_write_once(cluster: Cluster) -> None:
     user = User(cluster)
     async with shadow(cluster, previewing(make_config())) as running:
         await user.create(DEPLOYMENTS, deployment_json())
@@ -143,9 +139,7 @@ async def test_a_changed_decision_is_found_with_both_values(
         assert found.fields == [ReportedField("status.readyReplicas", "7", "1")]
 
 
-async def test_an_object_that_was_edited_behind_the_managers_is_found(
-    cluster: Cluster,
-) -> None:
+async def test_an_object_edited_behind_both_is_found(cluster: Cluster) -> None:
     """The manager in charge is gone when a user edits a replica set."""
     user = User(cluster)
     async with cluster.nodes():
@@ -189,9 +183,7 @@ NO_NODE_TAINT = {"key": "drain", "effect": "NoExecute"}
 
 
 @pytest.mark.slow
-async def test_the_work_of_a_controller_that_is_off_in_the_preview_is_found(
-    cluster: Cluster,
-) -> None:
+async def test_work_that_the_preview_lacks_is_found(cluster: Cluster) -> None:
     """The preview would undo neither: a run of a cron job, and an eviction."""
     user = User(cluster)
     charge = InMemoryTransport(cluster.server, TOKEN, "kube-controller-manager/v1.36")
@@ -245,9 +237,7 @@ def _every_minute() -> Any:
     }
 
 
-async def test_an_object_of_another_program_is_no_work_of_a_controller(
-    cluster: Cluster,
-) -> None:
+async def test_a_controller_writes_no_others_objects(cluster: Cluster) -> None:
     """A restored backup has managing owners, too."""
     controllers = ("*", "-replicaset-controller", "-garbage-collector-controller")
     async with shadow(

@@ -16,18 +16,12 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS, ConfigMap
 from controller_manager.api.meta import ObjectMeta, metadata_of
 from controller_manager.client.events.recorder import EventBroadcaster
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import (
     Client,
     DeleteOptions,
     PatchType,
     PropagationPolicy,
-)
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    Conflict,
-    Forbidden,
-    NotFound,
 )
 from controller_manager.client.rest.transport import Request
 from controller_manager.observability.logs import make_logger, silent_logger
@@ -101,7 +95,7 @@ async def test_a_created_object_is_there_for_reads_only_of_the_preview(
     assert again.metadata.uid == made.metadata.uid
     assert await previewed.names() == ["a"]
     assert (await cluster.client.list_page(PODS, "default")).items == []
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(errors.AlreadyExists):
         await previewed.create(POD)
 
 
@@ -113,17 +107,13 @@ async def test_generated_names_are_distinct(previewed: Previewed) -> None:
     assert all(each.startswith("web-") and len(each) == 9 for each in names)
 
 
-async def test_a_name_that_is_taken_on_the_server_is_refused(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_a_taken_name_is_refused(cluster: Cluster, previewed: Previewed) -> None:
     cluster.add("Pod", "a", spec=POD["spec"])
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(errors.AlreadyExists):
         await previewed.create(POD)
 
 
-async def test_each_kind_of_patch_changes_only_the_view(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_a_patch_changes_the_view(cluster: Cluster, previewed: Previewed) -> None:
     cluster.add("ConfigMap", "a", data={"x": "1", "y": "2"})
     client = previewed.client
     where = CONFIG_MAPS, "default", "a"
@@ -146,14 +136,12 @@ async def test_each_kind_of_patch_changes_only_the_view(
     assert not view["metadata"].get("finalizers")
 
 
-async def test_an_update_of_an_old_version_is_refused(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_an_old_version_conflicts(cluster: Cluster, previewed: Previewed) -> None:
     cluster.add("ConfigMap", "a", data={"x": "1"})
     client = previewed.client
     first = await client.get_json(CONFIG_MAPS, "default", "a")
     await client.update_json(CONFIG_MAPS, {**first, "data": {"x": "2"}})
-    with pytest.raises(Conflict):
+    with pytest.raises(errors.Conflict):
         await client.update_json(CONFIG_MAPS, {**first, "data": {"x": "3"}})
     second = await client.get_json(CONFIG_MAPS, "default", "a")
     await client.update_json(CONFIG_MAPS, {**second, "data": {"x": "3"}})
@@ -181,9 +169,7 @@ async def test_a_status_and_a_scale_are_updated_on_their_own(
     assert view["metadata"]["generation"] == 2
 
 
-async def test_a_write_without_a_change_makes_no_new_version(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_no_change_no_new_version(cluster: Cluster, previewed: Previewed) -> None:
     cluster.add("ConfigMap", "a", data={"x": "1"})
     before = previewed.preview.overlay.changes.number
     patch = {"data": {"x": "1"}}
@@ -198,24 +184,22 @@ async def test_a_deleted_object_is_gone_unless_a_finalizer_holds_it(
     cluster.add("ConfigMap", "a", data={})
     cluster.add("ConfigMap", "b", metadata={"name": "b", "finalizers": ["a.io/b"]})
     client = previewed.client
-    with pytest.raises(Conflict):
+    with pytest.raises(errors.Conflict):
         await client.delete(CONFIG_MAPS, "default", "a", DeleteOptions(uid="other"))
     for name in ("a", "b"):
         await client.delete(CONFIG_MAPS, "default", name)
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await client.get(CONFIG_MAPS, "default", "a")
     held = await client.get_json(CONFIG_MAPS, "default", "b")
     assert held["metadata"]["deletionTimestamp"]
     patch = {"metadata": {"finalizers": None}}
     await client.patch(CONFIG_MAPS, "default", "b", patch, PatchType.MERGE)
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await client.get(CONFIG_MAPS, "default", "b")
     assert len((await cluster.client.list_page(CONFIG_MAPS, "default")).items) == 2
 
 
-async def test_a_propagation_policy_becomes_a_finalizer(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_a_policy_is_a_finalizer(cluster: Cluster, previewed: Previewed) -> None:
     cluster.add("ConfigMap", "a", data={})
     foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
     await previewed.client.delete(CONFIG_MAPS, "default", "a", foreground)
@@ -263,7 +247,7 @@ async def test_a_namespace_is_finalized_in_the_view(
     )
     transport = previewed.preview.transport("tested-controller")
     assert (await transport.request(request)).status == 200
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await previewed.client.get(NAMESPACES, "", "other")
 
 
@@ -288,9 +272,7 @@ async def test_no_other_request_reaches_the_server(
     assert answer.status == status
 
 
-async def test_an_event_that_repeats_is_no_error_in_the_log(
-    cluster: Cluster, previewed: Previewed
-) -> None:
+async def test_repeated_events_are_fine(cluster: Cluster, previewed: Previewed) -> None:
     stream = io.StringIO()
     recorder = EventBroadcaster(
         previewed.client,
@@ -319,7 +301,7 @@ async def test_a_dry_run_lets_admission_refuse(cluster: Cluster) -> None:
         PatchType.MERGE,
         "status",
     )
-    with pytest.raises(Forbidden, match="exceeded quota"):
+    with pytest.raises(errors.Forbidden, match="exceeded quota"):
         await found.create(POD)
     assert (found.witness.writes, found.witness.dry_runs) == ([], 1)
 
@@ -336,9 +318,7 @@ async def test_a_dry_run_asks_for_the_whole_object(cluster: Cluster) -> None:
     ]
 
 
-async def test_the_oldest_writes_are_dropped_when_the_memory_is_full(
-    cluster: Cluster,
-) -> None:
+async def test_a_full_memory_drops_the_oldest_writes(cluster: Cluster) -> None:
     found = _previewed(cluster, most_entries=5)
     for number in range(8):
         await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
@@ -377,7 +357,7 @@ async def test_a_namespace_whose_deletion_no_watch_has_shown_takes_objects_again
     namespaces.put(
         ("", "other"), {**stored.obj, "metadata": {**stored.obj["metadata"], **ending}}
     )
-    with pytest.raises(Forbidden, match="because it is being terminated"):
+    with pytest.raises(errors.Forbidden, match="because it is being terminated"):
         await found.client.create_json(PODS, "other", body)
     namespaces.remove(("", "other"))
     if is_back:
@@ -385,14 +365,12 @@ async def test_a_namespace_whose_deletion_no_watch_has_shown_takes_objects_again
         pod = await found.client.create_json(PODS, "other", body)
         assert pod.metadata.name == "a"
     else:
-        with pytest.raises(NotFound, match='namespaces "other" not found'):
+        with pytest.raises(errors.NotFound, match='namespaces "other" not found'):
             await found.client.create_json(PODS, "other", body)
     assert not found.preview.overlay.is_ending("other")
 
 
-async def test_namespaces_that_end_unseen_take_no_memory_without_bound(
-    cluster: Cluster,
-) -> None:
+async def test_unseen_namespaces_take_bounded_memory(cluster: Cluster) -> None:
     overlay = _previewed(cluster).preview.overlay
     for number in range(5000):
         target = find_target(f"/api/v1/namespaces/n{number}")
@@ -403,9 +381,7 @@ async def test_namespaces_that_end_unseen_take_no_memory_without_bound(
     assert not overlay.is_ending("n0")
 
 
-async def test_many_writes_that_are_due_together_are_read_at_a_limited_rate(
-    cluster: Cluster,
-) -> None:
+async def test_due_writes_are_read_at_a_limited_rate(cluster: Cluster) -> None:
     found = _previewed(cluster)
     for number in range(500):
         await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
@@ -424,9 +400,7 @@ async def test_many_writes_that_are_due_together_are_read_at_a_limited_rate(
     assert found.preview.report().pending == []
 
 
-async def test_a_write_that_is_confirmed_while_it_waits_is_not_read(
-    cluster: Cluster,
-) -> None:
+async def test_a_write_confirmed_meanwhile_is_not_read(cluster: Cluster) -> None:
     found = _previewed(cluster)
     for number in range(300):
         await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
@@ -442,16 +416,14 @@ async def test_a_write_that_is_confirmed_while_it_waits_is_not_read(
     assert found.witness.reads - before <= 130
 
 
-async def test_a_dry_run_of_a_controller_leaves_the_view_as_it_is(
-    cluster: Cluster,
-) -> None:
+async def test_a_dry_run_leaves_the_view_as_it_is(cluster: Cluster) -> None:
     """It is sent only if the preview may send dry runs."""
     allowed = _previewed(cluster, dry_run=True)
     config_map = ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default"))
     tried = await allowed.client.try_create(CONFIG_MAPS, config_map)
     assert tried.metadata.name.startswith("a-")
     found = _previewed(cluster)
-    with pytest.raises(APIError, match="sends no dry run"):
+    with pytest.raises(errors.APIError, match="sends no dry run"):
         await found.client.try_create(CONFIG_MAPS, config_map)
     for each in (allowed, found):
         page = await each.client.list_page(CONFIG_MAPS, "default")

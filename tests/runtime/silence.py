@@ -4,12 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest import transport
 from tests.streams import PassedStream
 
 
@@ -29,7 +24,7 @@ class SilentStream(PassedStream):
 class SilentWatches:
     """Passes everything on, but for events of the resources that are silenced."""
 
-    inner: Transport
+    inner: transport.Transport
     _speaks: dict[str, asyncio.Event] = field(default_factory=dict)
 
     @property
@@ -50,10 +45,10 @@ class SilentWatches:
         """Let the events of a resource through again, those of meanwhile first."""
         self._of(plural).set()
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: transport.Request) -> transport.Response:
         return await self.inner.request(request)
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: transport.Request) -> transport.Stream:
         plural = request.path.rpartition("/")[2]
         return SilentStream(await self.inner.stream(request), self._of(plural))
 

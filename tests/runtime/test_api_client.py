@@ -114,9 +114,7 @@ async def test_existing_code_runs_in_a_controller(cluster: Cluster) -> None:
     }
 
 
-async def test_a_key_waits_until_the_caches_show_its_writes_by_an_api_client(
-    cluster: Cluster,
-) -> None:
+async def test_a_write_by_an_api_client_is_awaited(cluster: Cluster) -> None:
     """Also through an ApiClient; so no sync acts on a stale cache."""
     watches = SilentWatches(cluster.transport)
     async with census(cluster, watches):
@@ -136,9 +134,7 @@ async def test_a_key_waits_until_the_caches_show_its_writes_by_an_api_client(
         assert Census.synced.count("default") > before
 
 
-async def test_a_refusal_counts_as_that_of_a_request_of_the_client(
-    cluster: Cluster,
-) -> None:
+async def test_a_refusal_counts_as_one_of_the_client(cluster: Cluster) -> None:
     """Here a quota is full, which the owner of the namespace has to mend."""
     none = {"hard": {"configmaps": "0"}}
     cluster.add("ResourceQuota", "none", spec=none, status=none)

@@ -6,15 +6,8 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.core import v1
 from controller_manager.api.core.secrets import SECRETS, Secret
-from controller_manager.api.core.v1 import (
-    CONFIG_MAPS,
-    NODES,
-    PODS,
-    ConfigMap,
-    Pod,
-    PodMeta,
-)
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
@@ -26,8 +19,10 @@ from tests.clusters import Cluster
 pytestmark = pytest.mark.looptime
 
 
-def pod(version: str) -> Pod:
-    return Pod(metadata=PodMeta(name="p", namespace="n", resource_version=version))
+def pod(version: str) -> v1.Pod:
+    return v1.Pod(
+        metadata=v1.PodMeta(name="p", namespace="n", resource_version=version)
+    )
 
 
 @pytest.fixture
@@ -42,58 +37,54 @@ def informers(cluster: Cluster) -> ControllerInformers:
     return ControllerInformers(factory)
 
 
-async def test_a_key_waits_until_the_cache_shows_its_write(
-    informers: ControllerInformers,
-) -> None:
+async def test_a_key_awaits_its_write(informers: ControllerInformers) -> None:
     """Until its informer shows it; other keys do not wait."""
-    informer = informers.informer(PODS)
+    informer = informers.informer(v1.PODS)
     store = ConsistencyStore(informers)
     informer.advanced("9")
-    store.record("a", PODS, pod("10"))
-    store.record("a", PODS, pod("7"))
+    store.record("a", v1.PODS, pod("10"))
+    store.record("a", v1.PODS, pod("7"))
     assert store.stale_cache("a") is informer
     assert store.stale_cache("b") is None
     informer.advanced("10")
     assert store.stale_cache("a") is None
     assert len(store) == 0
-    store.record("a", PODS, pod("11"))
+    store.record("a", v1.PODS, pod("11"))
     store.forget("a")
     assert store.stale_cache("a") is None
 
 
-async def test_a_write_is_recorded_for_the_key_under_sync(
-    informers: ControllerInformers,
-) -> None:
+async def test_a_write_belongs_to_its_key(informers: ControllerInformers) -> None:
     """No key waits for a write outside of a sync, or when a gate disables this."""
-    informer = informers.informer(PODS)
+    informer = informers.informer(v1.PODS)
     store = ConsistencyStore(informers)
     store.records_writes = True
-    store.record_write(PODS, pod("5"))
+    store.record_write(v1.PODS, pod("5"))
     assert len(store) == 0
     token = SYNC_KEY.set("n/web")
-    store.record_write(PODS, pod("5"))
+    store.record_write(v1.PODS, pod("5"))
     store.records_writes = False
-    store.record_write(PODS, pod("6"))
+    store.record_write(v1.PODS, pod("6"))
     SYNC_KEY.reset(token)
     assert store.stale_cache("n/web") is informer
     informer.advanced("5")
     assert store.stale_cache("n/web") is None
 
 
-async def test_no_key_waits_for_a_write_that_no_informer_shows(
-    informers: ControllerInformers,
-) -> None:
+async def test_no_key_awaits_an_unseen_write(informers: ControllerInformers) -> None:
     """Another resource, or a watch of one name that is not this object's."""
-    informers.informer(NODES)
-    one = replace(CONFIG_MAPS, field_selector="metadata.name=kube-root-ca.crt")
+    informers.informer(v1.NODES)
+    one = replace(v1.CONFIG_MAPS, field_selector="metadata.name=kube-root-ca.crt")
     watched = informers.informer(one)
     store = ConsistencyStore(informers)
-    store.record("a", PODS, pod("5"))
-    other = ConfigMap(metadata=ObjectMeta(name="x", resource_version="5"))
-    store.record("a", CONFIG_MAPS, other)
+    store.record("a", v1.PODS, pod("5"))
+    other = v1.ConfigMap(metadata=ObjectMeta(name="x", resource_version="5"))
+    store.record("a", v1.CONFIG_MAPS, other)
     assert len(store) == 0
-    root = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5"))
-    store.record("a", CONFIG_MAPS, root)
+    root = v1.ConfigMap(
+        metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5")
+    )
+    store.record("a", v1.CONFIG_MAPS, root)
     assert store.stale_cache("a") is watched
 
 
@@ -109,13 +100,11 @@ async def test_a_key_waits_for_a_watch_of_its_objects_type(
     assert store.stale_cache("a") is (watched if waits else None)
 
 
-async def test_versions_that_the_caches_show_are_dropped_in_time(
-    informers: ControllerInformers,
-) -> None:
+async def test_versions_are_dropped_in_time(informers: ControllerInformers) -> None:
     """Keys that no change brings a sync to would pile up."""
-    informer = informers.informer(PODS)
+    informer = informers.informer(v1.PODS)
     store = ConsistencyStore(informers)
     for number in range(1000):
-        store.record(f"n/{number}", PODS, pod(str(number + 1)))
+        store.record(f"n/{number}", v1.PODS, pod(str(number + 1)))
         informer.advanced(str(number + 1))
     assert len(store) <= 64

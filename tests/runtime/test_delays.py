@@ -59,9 +59,7 @@ def handler_of_owned(queue: WorkQueue, delay: float) -> Handler[Pod]:
     return OwnedHandler[Pod](Owns(PODS, delay), lister, queue, ignore, ignore).handler()
 
 
-async def test_changes_of_dependents_within_the_delay_cause_one_sync(
-    cluster: Cluster,
-) -> None:
+async def test_changes_within_the_delay_cause_one_sync(cluster: Cluster) -> None:
     queue = WorkQueue(cluster.clock)
     handler = handler_of_owned(queue, 1.0)
     handler.on_add(owned("1"))
@@ -123,9 +121,7 @@ async def test_an_update_may_have_a_delay_of_its_own(cluster: Cluster) -> None:
     assert taken(queue) == ["default/rs"]
 
 
-async def test_an_update_that_the_predicate_rejects_is_left_out(
-    cluster: Cluster,
-) -> None:
+async def test_an_update_a_predicate_rejects_is_left_out(cluster: Cluster) -> None:
     queue = WorkQueue(cluster.clock)
 
     def no_delay(reconciler: object, old: ReplicaSet, new: ReplicaSet) -> float:

@@ -36,9 +36,7 @@ KEPT = {
 }
 
 
-async def test_a_key_waits_until_the_caches_show_its_last_writes(
-    cluster: Cluster,
-) -> None:
+async def test_a_key_waits_for_the_caches_after_a_write(cluster: Cluster) -> None:
     """A replica set that changes meanwhile gets no pods twice."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(transport=watches):
@@ -51,9 +49,7 @@ async def test_a_key_waits_until_the_caches_show_its_last_writes(
         assert len(await user.pods()) == 2
 
 
-async def test_a_new_object_does_not_wait_for_the_writes_of_its_namesake(
-    cluster: Cluster,
-) -> None:
+async def test_a_new_object_waits_for_no_namesakes_writes(cluster: Cluster) -> None:
     """The former one is forgotten at once, though a cache is stale."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(transport=watches):
@@ -69,9 +65,7 @@ async def test_a_new_object_does_not_wait_for_the_writes_of_its_namesake(
         assert (len(before), len(after - before)) == (2, 3)
 
 
-async def test_a_namespace_is_emptied_though_its_own_status_is_not_seen(
-    cluster: Cluster,
-) -> None:
+async def test_a_namespace_is_emptied_with_an_unseen_status(cluster: Cluster) -> None:
     watches = SilentWatches(cluster.transport)
     config = make_config(controllers=("namespace",))
     async with cluster.manager(config, transport=watches):
@@ -91,9 +85,7 @@ async def test_a_namespace_is_emptied_though_its_own_status_is_not_seen(
         assert "shop" not in {each.metadata.name for each in page.items}
 
 
-async def test_one_pod_that_is_not_seen_to_fail_holds_up_no_other(
-    cluster: Cluster,
-) -> None:
+async def test_one_unseen_pod_holds_up_no_other(cluster: Cluster) -> None:
     watches = SilentWatches(cluster.transport)
     taints = [OUT_OF_SERVICE]
     for node, spec in (("lost", {"taints": taints}), ("ailing", {})):
@@ -132,9 +124,7 @@ class Judging(Reconciler[Node]):
         return DONE
 
 
-async def test_an_object_for_which_a_predicate_fails_keeps_no_other_waiting(
-    cluster: Cluster,
-) -> None:
+async def test_a_failing_predicate_delays_no_other_object(cluster: Cluster) -> None:
     """At the start, the predicate is called for all objects, one after the other."""
     Judging.seen.clear()
     for name in ("1", "2", "odd", "3"):

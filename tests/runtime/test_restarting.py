@@ -119,9 +119,7 @@ async def test_workers_whose_start_fails_start_later() -> None:
     await running
 
 
-async def test_a_defect_after_a_sync_ends_no_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_late_defect_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     succeed = Workers._ended
     failures = [LookupError("no such outcome")]
 

@@ -30,7 +30,6 @@ def answer(value: Any) -> None:
 
 
 def open_files(most: int) -> list[int]:
-    """Open up to that many files, as many as there are."""
     files: list[int] = []
     try:
         while len(files) < most:

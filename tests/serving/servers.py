@@ -139,8 +139,6 @@ async def get(
 
 
 class Shown(msgspec.Struct):
-    """The report about a key."""
-
     shown: str
 
 
@@ -151,8 +149,6 @@ def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
 
 
 class Authority:
-    """A certificate authority in a directory."""
-
     def __init__(
         self,
         directory: Path,

@@ -32,7 +32,6 @@ ANSWERED = {
 
 
 async def answer_to(port: int, request: bytes) -> bytes:
-    """Return the answer on a new connection, and all that comes before its end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting())
     writer.write(request)
     answer = await reader.readuntil(b"\r\n\r\n")

@@ -134,9 +134,7 @@ def test_malformed_names_of_front_proxies_allow_no_front_proxy(
     assert authorities.request_header == valid
 
 
-def test_no_user_is_taken_from_headers_until_the_names_are_known(
-    tmp_path: Path,
-) -> None:
+def test_headers_name_no_user_until_the_names_are_known(tmp_path: Path) -> None:
     """A front proxy whose name is not allowed cannot be told from one that is."""
     proxies = Authority(tmp_path, "proxies")
     back = chain(proxies.issue("back", "back"), proxies)
@@ -155,9 +153,7 @@ def test_no_user_is_taken_from_headers_until_the_names_are_known(
 
 
 @pytest.mark.parametrize("until", [None, ENDED])
-def test_a_certificate_that_expires_names_no_user_any_more(
-    tmp_path: Path, until: datetime | None
-) -> None:
+def test_an_expired_one_names_no_user(tmp_path: Path, until: datetime | None) -> None:
     """A connection may live on for days after its handshake."""
     users = Authority(tmp_path, "users", until=until)
     pair = chain(users.issue("user", "jane", "readers"), users)

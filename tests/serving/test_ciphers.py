@@ -71,9 +71,7 @@ async def test_the_server_takes_the_suites_of_go_and_no_others() -> None:
         (("ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-GCM-SHA256"), 0),
     ],
 )
-async def test_the_server_chooses_in_the_order_of_go(
-    offered: tuple[str, ...], taken: int
-) -> None:
+async def test_the_order_is_that_of_go(offered: tuple[str, ...], taken: int) -> None:
     async with serving() as url:
         assert await agreed(url, *offered) == offered[taken]
 

@@ -51,8 +51,6 @@ class FakeTransport(asyncio.Transport):
 
 
 class Peer:
-    """The peer of a connection."""
-
     def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
         self.transport = FakeTransport()
         self.connection = Connection(server, limits, silent_logger())
@@ -76,7 +74,6 @@ class Peer:
             await asyncio.sleep(0)
 
     async def trickle(self, data: bytes, interval: float) -> None:
-        """Send byte by byte until the connection is closed."""
         for byte in data:
             if self.transport.is_closing():
                 return
@@ -111,17 +108,13 @@ async def handlers() -> AsyncIterator[Handlers]:
     await asyncio.sleep(0)
 
 
-async def test_a_peer_that_sends_nothing_is_cut_off_after_32_seconds(
-    handlers: Handlers,
-) -> None:
+async def test_a_peer_that_is_silent_is_cut_off(handlers: Handlers) -> None:
     peer = handlers.peer()
     await asyncio.sleep(100)
     assert (peer.closed_after, peer.connection.closed.done()) == (32.0, True)
 
 
-async def test_a_byte_every_few_seconds_does_not_prolong_a_header(
-    handlers: Handlers,
-) -> None:
+async def test_single_bytes_do_not_prolong_a_header(handlers: Handlers) -> None:
     """The whole header must come in time, also that of a later request."""
     first, later = handlers.peer(), handlers.peer()
     await later.send(REQUEST)
@@ -142,9 +135,7 @@ async def test_a_connection_may_be_idle_for_90_seconds(handlers: Handlers) -> No
     assert peer.closed_after == 3 * 89 + 90
 
 
-async def test_a_request_may_be_handled_for_as_long_as_it_takes(
-    handlers: Handlers,
-) -> None:
+async def test_a_handler_may_take_its_time(handlers: Handlers) -> None:
     """A long page to a slow client, for example; it is never the one to be closed."""
     handlers.seconds = 300
     peer = handlers.peer()
@@ -156,9 +147,7 @@ async def test_a_request_may_be_handled_for_as_long_as_it_takes(
     assert not peer.connection.is_admitted
 
 
-async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(
-    handlers: Handlers,
-) -> None:
+async def test_a_client_that_does_not_read_is_cut_off(handlers: Handlers) -> None:
     """One that reads a little now and then is not."""
     handlers.seconds = 300
     deaf, slow = handlers.peer(), handlers.peer()
@@ -174,9 +163,7 @@ async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(
     assert (deaf.closed_after, slow.closed_after) == (30.0, None)
 
 
-async def test_a_body_that_no_handler_reads_is_awaited_for_ten_seconds(
-    handlers: Handlers,
-) -> None:
+async def test_an_unread_body_is_awaited_for_ten_seconds(handlers: Handlers) -> None:
     """After the answer, so that the client can read it."""
     peer = handlers.peer()
     await peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n")

@@ -14,15 +14,7 @@ from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import AuthorizationConfig, GenericConfig
 from controller_manager.options.gates import FeatureGates
 from controller_manager.serving.connection import ConnectionLimits
-from tests.serving.servers import (
-    ILL,
-    STARTED,
-    config_of,
-    get,
-    server_of,
-    serving,
-    trusting,
-)
+from tests.serving import servers
 
 RESULTS = "kubernetes_healthchecks_total"
 
@@ -34,7 +26,7 @@ async def ask(
     async with (
         aiohttp.ClientSession() as session,
         session.request(
-            method, url, data=body, ssl=trusting(), headers={"Accept": accept}
+            method, url, data=body, ssl=servers.trusting(), headers={"Accept": accept}
         ) as answer,
     ):
         headers = answer.headers
@@ -47,17 +39,19 @@ async def ask(
 
 
 async def samples(url: str) -> list[str]:
-    _, text = await get(f"{url}/metrics/slis")
+    _, text = await servers.get(f"{url}/metrics/slis")
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("endpoint", ["healthz", "livez", "readyz"])
 async def test_each_check_has_a_path(endpoint: str) -> None:
     """A user who may read it sees why the check fails; an unknown check is 404."""
-    async with serving(checks=ILL) as url:
-        answers = [await get(f"{url}/{endpoint}/{check}") for check in ("a", "b", "c")]
-    async with serving(checks={}) as url:
-        answers.append(await get(f"{url}/{endpoint}/ping"))
+    async with servers.serving(checks=servers.ILL) as url:
+        answers = [
+            await servers.get(f"{url}/{endpoint}/{check}") for check in ("a", "b", "c")
+        ]
+    async with servers.serving(checks={}) as url:
+        answers.append(await servers.get(f"{url}/{endpoint}/ping"))
     assert answers == [
         (200, "ok"),
         (500, "internal server error: has stopped\n"),
@@ -68,21 +62,21 @@ async def test_each_check_has_a_path(endpoint: str) -> None:
 
 async def test_the_path_of_a_check_is_not_open_to_all() -> None:
     """As upstream: the default of --authorization-always-allow-paths is /healthz."""
-    config = config_of(authorization=AuthorizationConfig())
-    async with serving(config) as url:
-        assert (await get(f"{url}/healthz"))[0] == 200
-        assert (await get(f"{url}/healthz/a"))[0] == 403
-        assert (await get(f"{url}/metrics/slis"))[0] == 403
+    config = servers.config_of(authorization=AuthorizationConfig())
+    async with servers.serving(config) as url:
+        assert (await servers.get(f"{url}/healthz"))[0] == 200
+        assert (await servers.get(f"{url}/healthz/a"))[0] == 403
+        assert (await servers.get(f"{url}/metrics/slis"))[0] == 403
 
 
 async def test_probes_count_the_results_of_their_checks() -> None:
     """But not those that a probe excludes, nor a check that is asked for alone."""
-    async with serving(checks=ILL) as url:
+    async with servers.serving(checks=servers.ILL) as url:
         assert await samples(url) == []
-        await get(f"{url}/healthz")
-        await get(f"{url}/healthz?exclude=b")
-        await get(f"{url}/readyz?exclude=a&verbose")
-        await get(f"{url}/livez/a")
+        await servers.get(f"{url}/healthz")
+        await servers.get(f"{url}/healthz?exclude=b")
+        await servers.get(f"{url}/readyz?exclude=a&verbose")
+        await servers.get(f"{url}/livez/a")
         assert await samples(url) == [
             'kubernetes_healthcheck{name="a",type="healthz"} 1.0',
             'kubernetes_healthcheck{name="b",type="healthz"} 0.0',
@@ -91,7 +85,7 @@ async def test_probes_count_the_results_of_their_checks() -> None:
             f'{RESULTS}{{name="b",status="error",type="healthz"}} 1.0',
             f'{RESULTS}{{name="b",status="error",type="readyz"}} 1.0',
         ]
-        _, text = await get(f"{url}/metrics")
+        _, text = await servers.get(f"{url}/metrics")
         assert "kubernetes_healthcheck" not in text
         answer = await ask("DELETE", f"{url}/metrics/slis")
         assert answer == (200, "text/plain; charset=utf-8", "", "metrics reset\n")
@@ -120,11 +114,9 @@ PROMETHEUS_3 = (
         (PROMETHEUS_3, OPEN_METRICS),
     ],
 )
-async def test_a_scraper_gets_the_format_that_it_prefers(
-    accept: str, content_type: str
-) -> None:
+async def test_a_scraper_chooses_the_format(accept: str, content_type: str) -> None:
     """Upstream has one format only."""
-    async with serving() as url:
+    async with servers.serving() as url:
         for path in ("metrics", "metrics/slis"):
             answer = await ask("GET", f"{url}/{path}", accept=accept)
             assert answer[:2] == (200, content_type)
@@ -174,7 +166,7 @@ async def test_the_verbosity_is_set_by_a_request(
     method: str, body: bytes, status: int, text: str
 ) -> None:
     """In upstream's words."""
-    async with serving() as url:
+    async with servers.serving() as url:
         answer = await ask(method, f"{url}/debug/flags/v", body)
     assert answer == (status, "text/plain", "", text)
 
@@ -182,10 +174,10 @@ async def test_the_verbosity_is_set_by_a_request(
 async def test_a_body_that_does_not_arrive_ends_its_connection() -> None:
     """Else a client that stops to send keeps a connection for ever."""
     limits = ConnectionLimits(body=0.1)
-    async with serving(limits=limits) as url, asyncio.timeout(5):
+    async with servers.serving(limits=limits) as url, asyncio.timeout(5):
         port = urlsplit(url).port
         reader, writer = await asyncio.open_connection(
-            "127.0.0.1", port, ssl=trusting()
+            "127.0.0.1", port, ssl=servers.trusting()
         )
         header = b"PUT /debug/flags/v HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"
         writer.write(header + b"4")
@@ -198,7 +190,7 @@ async def test_a_body_that_does_not_arrive_ends_its_connection() -> None:
 
 async def test_a_body_of_more_than_256_kib_is_refused() -> None:
     """A handler that reads it would hold it in memory."""
-    async with serving() as url:
+    async with servers.serving() as url:
         answers = [
             await ask("PUT", f"{url}/debug/flags/v", b" " * size)
             for size in (256 * 1024, 256 * 1024 + 1)
@@ -209,7 +201,7 @@ async def test_a_body_of_more_than_256_kib_is_refused() -> None:
 
 async def test_a_number_of_thousands_of_digits_is_out_of_range() -> None:
     """Python refuses to read it as a number."""
-    async with serving() as url:
+    async with servers.serving() as url:
         answer = await ask("PUT", f"{url}/debug/flags/v", b"9" * 10_000)
     assert (answer[0], answer[3][-20:]) == (400, " value out of range\n")
 
@@ -232,18 +224,18 @@ def test_the_verbosity_is_that_of_all_loggers() -> None:
 
 async def test_the_pages_of_flags_are_listed_with_profiling_only() -> None:
     """As upstream."""
-    async with serving() as url:
+    async with servers.serving() as url:
         for path in ("/debug/flags", "/debug/flags/", "/debug/flags/other"):
-            status, text = await get(url + path)
+            status, text = await servers.get(url + path)
             assert (status, "<tr>v<br>" in text) == (200, True)
-    config = config_of(generic=GenericConfig(profiling=False))
-    async with serving(config) as url:
+    config = servers.config_of(generic=GenericConfig(profiling=False))
+    async with servers.serving(config) as url:
         answer = await ask("PUT", f"{url}/debug/flags/v", b"4")
     assert (answer[0], answer[3]) == (404, "404 page not found\n")
 
 
 async def test_only_some_may_set_the_verbosity() -> None:
-    server = server_of(config_of(authorization=AuthorizationConfig()))
+    server = servers.server_of(servers.config_of(authorization=AuthorizationConfig()))
     await server.start()
     url = f"https://127.0.0.1:{server.port}/debug/flags/v"
     status, _, _, text = await ask("PUT", url, b"4")
@@ -265,11 +257,9 @@ def read(media_type: str, text: str) -> Any:
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/yaml"])
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
-async def test_pages_are_objects_for_those_who_ask_for_them(
-    media_type: str, version: str
-) -> None:
+async def test_pages_are_objects_on_request(media_type: str, version: str) -> None:
     accept = f"{media_type};v={version};g=config.k8s.io;as="
-    async with serving(config_of(flags={"v": "2", "a": ""})) as url:
+    async with servers.serving(servers.config_of(flags={"v": "2", "a": ""})) as url:
         flags = await ask("GET", f"{url}/flagz", accept=f"{accept}Flagz")
         status = await ask("GET", f"{url}/statusz", accept=f"{accept}Statusz")
     is_old = version == "v1alpha1"
@@ -286,7 +276,7 @@ async def test_pages_are_objects_for_those_who_ask_for_them(
     shown = read(media_type, status[3])
     assert {name: shown[name] for name in ("kind", "startTime", "paths")} == {
         "kind": "Statusz",
-        "startTime": f"{STARTED:%Y-%m-%dT%H:%M:%SZ}",
+        "startTime": f"{servers.STARTED:%Y-%m-%dT%H:%M:%SZ}",
         "paths": ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"],
     }
 
@@ -318,10 +308,8 @@ WHOLE = "v=v1beta1;g=config.k8s.io;as=Statusz"
         ("application/xml", None),
     ],
 )
-async def test_the_form_of_a_page_is_negotiated(
-    accept: str, media_type: str | None
-) -> None:
-    async with serving() as url:
+async def test_a_page_has_several_forms(accept: str, media_type: str | None) -> None:
+    async with servers.serving() as url:
         status, found, _, text = await ask("GET", f"{url}/statusz", accept=accept)
     if media_type is not None:
         assert (status, found) == (200, media_type)
@@ -349,7 +337,7 @@ async def test_the_form_of_a_page_is_negotiated(
 
 async def test_statusz_lists_flagz_if_it_is_served() -> None:
     """Upstream lists neither /statusz nor the paths below /debug."""
-    config = config_of(features=FeatureGates({"ComponentFlagz": False}))
-    async with serving(config) as url:
-        _, text = await get(f"{url}/statusz")
+    config = servers.config_of(features=FeatureGates({"ComponentFlagz": False}))
+    async with servers.serving(config) as url:
+        _, text = await servers.get(f"{url}/statusz")
     assert text.splitlines()[-1] == "Paths: /configz /healthz /livez /metrics /readyz"

@@ -40,7 +40,6 @@ class Flooded:
         return self._answer()
 
     def left(self) -> int:
-        """Return how many connections there are once it has dealt with all events."""
         found = 0
         for _ in range(50):
             found, _ = self.ask("state")
@@ -153,9 +152,7 @@ def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_peer_that_falls_silent_is_cut_off(
-    loop: str, limit: str, sent: bytes | None
-) -> None:
+def test_a_silent_peer_is_cut_off(loop: str, limit: str, sent: bytes | None) -> None:
     """Before its handshake, before a request, in its header, or after it."""
     with (
         flooded(loop, 256, closing=0.01, **{limit: 0.3}) as server,

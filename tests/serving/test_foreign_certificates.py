@@ -75,9 +75,7 @@ async def test_the_log_says_why_a_certificate_is_refused(
     assert "unable to get local issuer certificate" in log.getvalue()
 
 
-async def test_without_authorities_no_client_is_asked_for_a_certificate(
-    tmp_path: Path,
-) -> None:
+async def test_without_authorities_no_certificate_is_asked(tmp_path: Path) -> None:
     """So the token of a client that has one counts."""
     config = config_of(authorization=AuthorizationConfig())
     tls = with_foreign(tmp_path, ssl.TLSVersion.TLSv1_3)

@@ -6,12 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    NotSent,
-    RequestTimeout,
-    TransportError,
-)
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
@@ -50,7 +46,6 @@ class _Failing:
         raise AssertionError
 
     def waits(self) -> list[float]:
-        """Return the seconds between the requests."""
         times = zip(self.asked, self.asked[1:], strict=False)
         return [round(later - earlier, 4) for earlier, later in times]
 
@@ -60,14 +55,14 @@ def _status(code: int, reason: str = "", details: str = "null") -> Response:
     return Response(code, {}, text.encode())
 
 
-def _reset() -> NotSent:
-    error = NotSent("the connection was reset in its handshake")
+def _reset() -> errors.NotSent:
+    error = errors.NotSent("the connection was reset in its handshake")
     error.__cause__ = ConnectionResetError()
     return error
 
 
 _PASSING = [
-    TransportError("the connection broke"),
+    errors.TransportError("the connection broke"),
     _reset(),
     _status(500, "InternalError"),
     _status(504, "Timeout"),
@@ -76,8 +71,8 @@ _PASSING = [
     _status(503, "ServiceUnavailable", '{"retryAfterSeconds":1}'),
 ]
 _LASTING = [
-    NotSent("connection refused"),
-    RequestTimeout("no answer"),
+    errors.NotSent("connection refused"),
+    errors.RequestTimeout("no answer"),
     _status(403, "Forbidden"),
     _status(503, "ServiceUnavailable"),
     Response(201, {}, b"["),
@@ -141,7 +136,7 @@ async def test_a_failure_that_does_not_pass_is_the_answer(
 
 async def test_a_review_is_sent_five_times_at_most(cluster: Cluster) -> None:
     """After 0.5 seconds and 1.5 times as many each time; the failure is logged once."""
-    broken = TransportError("the connection broke")
+    broken = errors.TransportError("the connection broke")
     waits = [0.5, 0.75, 1.125, 1.6875]
     log = io.StringIO()
     transport = _Failing([broken] * 9, _KNOWN)

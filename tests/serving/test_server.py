@@ -156,9 +156,7 @@ async def test_statusz_shows_start_time_and_versions() -> None:
 @pytest.mark.parametrize(
     ("gate", "path"), [("ComponentFlagz", "/flagz"), ("ComponentStatusz", "/statusz")]
 )
-async def test_a_page_whose_gate_is_disabled_does_not_exist(
-    gate: str, path: str
-) -> None:
+async def test_a_page_with_its_gate_off_does_not_exist(gate: str, path: str) -> None:
     config = config_of(features=FeatureGates({gate: False}))
     async with serving(config) as url:
         answers = {each: await get(url + each) for each in ("/flagz", "/statusz")}
@@ -401,9 +399,7 @@ async def test_a_request_gets_429_if_too_many_reviews_wait(token: str | None) ->
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
-    path: str,
-) -> None:
+async def test_why_a_check_fails_is_shown_to_those_who_may_know(path: str) -> None:
     """Other users get upstream's text; a healthy probe needs no review."""
     reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
@@ -442,7 +438,6 @@ async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
 
 
 async def counted(url: str) -> dict[str, float]:
-    """Return how many connections were closed for which reason."""
     admin = {"Authorization": "Bearer good"}
     _, text = await get(f"{url}/metrics", headers=admin)
     return {
@@ -486,9 +481,7 @@ async def test_the_oldest_connection_that_waits_is_closed_for_a_new_one() -> Non
             await writer.wait_closed()
 
 
-async def test_a_connection_is_refused_when_all_are_in_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_all_in_use_means_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, let = asyncio.Semaphore(0), asyncio.Event()
     answer = HealthEndpoints._probe
 
@@ -556,9 +549,7 @@ def _bearer(number: int) -> dict[str, str]:
 
 
 @pytest.mark.looptime
-async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
-    cluster: Cluster,
-) -> None:
+async def test_a_flood_of_tokens_spares_the_settings(cluster: Cluster) -> None:
     reviews = Client(cluster.transport, cluster.clock, ReviewLimiter(cluster.clock))
     authenticator = Authenticator(
         AuthenticationConfig(),
@@ -596,9 +587,7 @@ async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
         assert (status, 'User \\"other\\" cannot get' in text) == (403, True)
 
 
-async def test_an_intermediate_authority_alone_may_vouch_for_users(
-    tmp_path: Path,
-) -> None:
+async def test_an_intermediate_authority_vouches_for_users(tmp_path: Path) -> None:
     """``--client-ca-file`` need not have what signed it, as in Go."""
     root = Authority(tmp_path, "root")
     intermediate = Authority(tmp_path, "intermediate", root)
@@ -824,9 +813,7 @@ async def test_a_name_gets_the_certificate_that_is_for_it(tmp_path: Path) -> Non
     await server.close()
 
 
-async def test_a_self_signed_certificate_is_kept_in_its_directory(
-    tmp_path: Path,
-) -> None:
+async def test_a_self_signed_certificate_is_kept(tmp_path: Path) -> None:
     """Made once, the key readable by its owner only."""
     directory = tmp_path / "certs"
     config = config_of(
@@ -856,9 +843,7 @@ async def test_old_tls_versions_and_ciphers_are_refused() -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - all interfaces
-async def test_all_interfaces_are_those_of_both_families(
-    host: str, address: str
-) -> None:
+async def test_all_interfaces_are_of_both_families(host: str, address: str) -> None:
     """Also if ``--bind-address`` looks like IPv4, as upstream's default; as in Go."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")

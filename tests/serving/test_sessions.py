@@ -17,7 +17,6 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 def status_of(
     port: int, context: ssl.SSLContext, session: ssl.SSLSession | None
 ) -> tuple[int, bool, ssl.SSLSession | None]:
-    """Read ``/metrics``; return the status and whether the session was resumed."""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
         context.wrap_socket(plain, session=session) as wrapped,

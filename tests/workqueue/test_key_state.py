@@ -14,7 +14,6 @@ pytestmark = pytest.mark.looptime
 
 
 def rounded(state: KeyState) -> KeyState:
-    """Return a state whose times have no errors of floating point."""
     waited, due = state.for_seconds, state.next_sync
     return replace(
         state,

@@ -14,8 +14,6 @@ pytestmark = pytest.mark.looptime
 
 
 class Metrics:
-    """Records the calls of the metrics hooks."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
 
@@ -53,9 +51,7 @@ def queue(clock: LoopClock, metrics: Metrics) -> WorkQueue:
     return WorkQueue(clock, metrics=metrics)
 
 
-async def test_keys_come_in_the_order_in_which_they_were_added(
-    queue: WorkQueue,
-) -> None:
+async def test_keys_come_in_the_order_of_their_adding(queue: WorkQueue) -> None:
     for key in ("a", "b", "c"):
         queue.add(key)
     assert [await queue.get() for _ in range(3)] == ["a", "b", "c"]
@@ -67,9 +63,7 @@ async def test_a_key_that_waits_is_not_added_twice(queue: WorkQueue) -> None:
     assert len(queue) == 1
 
 
-async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
-    queue: WorkQueue,
-) -> None:
+async def test_a_key_added_meanwhile_comes_again(queue: WorkQueue) -> None:
     """It is never given to two workers at a time, and never lost."""
     queue.add("a")
     assert await queue.get() == "a"
@@ -79,9 +73,7 @@ async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
     assert await queue.get() == "a"
 
 
-async def test_shutting_down_drops_what_waits_and_takes_nothing_new(
-    clock: LoopClock,
-) -> None:
+async def test_a_shutdown_drops_what_waits(clock: LoopClock) -> None:
     metrics = Metrics()
     queue = WorkQueue(clock, metrics=metrics)
     for key in "abc":
@@ -112,9 +104,7 @@ async def test_shutting_down_ends_the_consumers_that_wait(queue: WorkQueue) -> N
     await queue.drained()
 
 
-async def test_a_consumer_that_is_cancelled_passes_its_wake_up_on(
-    queue: WorkQueue,
-) -> None:
+async def test_a_cancelled_consumer_passes_its_turn_on(queue: WorkQueue) -> None:
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -248,9 +238,7 @@ async def fail(queue: WorkQueue, until: float) -> dict[str, list[float]]:
 
 
 @pytest.mark.slow
-async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
-    queue: WorkQueue,
-) -> None:
+async def test_all_retries_together_are_ten_a_second(queue: WorkQueue) -> None:
     """However many keys fail: without the limit 5,000 keys made 42 a second."""
     for number in range(5000):
         queue.add(str(number))
@@ -263,9 +251,7 @@ async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
         assert len(within) == pytest.approx(100, abs=1)
 
 
-async def test_a_healthy_key_is_tried_again_at_once_among_thousands_that_fail(
-    queue: WorkQueue,
-) -> None:
+async def test_a_healthy_key_retries_at_once_among_others(queue: WorkQueue) -> None:
     """One conflict must not cost it minutes, as it does upstream."""
     for number in range(5000):
         queue.add(str(number))
@@ -277,9 +263,7 @@ async def test_a_healthy_key_is_tried_again_at_once_among_thousands_that_fail(
     assert tried["healthy"][0] - failed_at < 0.25
 
 
-async def test_no_key_waits_for_ever_while_others_fail_for_the_first_time(
-    queue: WorkQueue,
-) -> None:
+async def test_no_key_waits_for_ever_behind_failures(queue: WorkQueue) -> None:
     """Half of the retries go to those that have waited the longest."""
     loop = asyncio.get_running_loop()
     for _ in range(30):
@@ -387,9 +371,7 @@ async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
     assert len(queue) == 0
 
 
-async def test_retries_are_dropped_when_the_queue_is_shut_down(
-    queue: WorkQueue,
-) -> None:
+async def test_a_shutdown_drops_the_retries(queue: WorkQueue) -> None:
     """Also keys that wait for a backoff, and keys that wait for a token."""
     for number in range(500):
         queue.add_rate_limited(str(number))
@@ -424,9 +406,7 @@ async def test_keys_that_were_cancelled_cost_no_memory(queue: WorkQueue) -> None
     assert (queue.delayed, queue._delayed.entries() < 300) == (10, True)
 
 
-async def test_keys_come_in_order_after_any_cancellations(
-    queue: WorkQueue, clock: LoopClock
-) -> None:
+async def test_cancellations_keep_the_order(queue: WorkQueue, clock: LoopClock) -> None:
     rng = random.Random(1)
     wanted: dict[str, float] = {}
     for number in range(2_000):

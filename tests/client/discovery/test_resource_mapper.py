@@ -30,8 +30,6 @@ _READ_ALL = ["/api", "/apis"]
 
 @dataclass
 class _Watched:
-    """Passes requests on and records their paths; fails while it is `broken`."""
-
     inner: Transport
     paths: list[str] = field(default_factory=list)
     broken: bool = False

@@ -35,8 +35,6 @@ _DEPLOYMENTS = ServedResource(
 
 @dataclass
 class _Served:
-    """Answers each path with its document, and any other with 404."""
-
     documents: Mapping[str, Any]
     media: str = _AGGREGATED
     host: str = "test"
@@ -167,9 +165,7 @@ async def test_null_is_empty_inside_of_a_resource() -> None:
         ),
     ],
 )
-async def test_a_group_that_cannot_be_read_fails_alone(
-    broken: Any, failing: str
-) -> None:
+async def test_an_unreadable_group_fails_alone(broken: Any, failing: str) -> None:
     """Its name is in the failure, with that of the version if there is one."""
     found = await _discovered(broken, _APPS)
     assert found.resources == _READ
@@ -194,9 +190,7 @@ async def test_a_version_that_cannot_be_read_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("items", [17, [17], [{"metadata": {"name": 17}}]])
-async def test_discovery_fails_if_the_name_of_a_group_cannot_be_read(
-    items: Any,
-) -> None:
+async def test_discovery_fails_without_the_name_of_a_group(items: Any) -> None:
     """Any group may be the one that is missing."""
     documents = {"/api": {"items": None}, "/apis": {"items": items}}
     with pytest.raises(ProtocolError, match="discovery cannot be read"):

@@ -38,7 +38,6 @@ POD = Pod(
 def broadcaster_of(
     cluster: Cluster, stream: io.StringIO | None = None
 ) -> EventBroadcaster:
-    """Return a broadcaster that does not run yet; it logs into `stream`, if any."""
     return EventBroadcaster(
         cluster.client,
         "test-controller",
@@ -159,7 +158,6 @@ async def test_an_event_has_a_name_that_the_api_server_accepts(
 async def test_the_same_event_is_counted_up(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """One object, its count and last time patched."""
     for _ in range(3):
         recorder.event(PODS, POD, WARNING, "Bad", "again")
         await asyncio.sleep(10)

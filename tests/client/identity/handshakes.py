@@ -14,7 +14,6 @@ from controller_manager.client.identity.trust import set_verify_flags
 
 
 def is_trusted(client: ssl.SSLContext, server: ssl.SSLContext) -> bool:
-    """Tell whether the handshake between the two succeeds."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -33,7 +32,6 @@ def is_trusted(client: ssl.SSLContext, server: ssl.SSLContext) -> bool:
 
 
 def holder(purpose: int, directory: Path, chain: str) -> ssl.SSLContext:
-    """Return a peer that presents a chain and trusts every certificate."""
     context = ssl.SSLContext(purpose)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -54,9 +54,7 @@ async def test_calls_of_a_plugin_are_counted_by_their_exit_code(
 
 
 @pytest.mark.looptime
-async def test_reloads_of_the_authorities_are_counted_by_their_result(
-    tmp_path: Path,
-) -> None:
+async def test_reloads_of_the_authorities_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "ca.crt"
     file.write_bytes(self_signed("a", ["x"]).certificate)
     cluster = {"server": "https://h", "certificate-authority": "ca.crt"}

@@ -68,9 +68,7 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("password", ["pw", "", None])
-async def test_user_and_password_are_presented(
-    tmp_path: Path, password: str | None
-) -> None:
+async def test_passwords_are_presented(tmp_path: Path, password: str | None) -> None:
     """As basic authentication; the password may be empty."""
     credentials = load(tmp_path, {"username": "me", "password": password})
     encoded = base64.b64encode(f"me:{password or ''}".encode()).decode()
@@ -500,9 +498,7 @@ async def test_a_credential_is_renewed_in_the_background(
     await credentials.close()
 
 
-async def test_a_plugin_of_short_tokens_runs_once_for_each_part_of_their_life(
-    plugin: Plugin,
-) -> None:
+async def test_a_plugin_of_short_tokens_runs_now_and_then(plugin: Plugin) -> None:
     """It does not run again and again."""
     credentials = plugin.credentials()
     for number in range(4):
@@ -527,9 +523,7 @@ async def test_a_plugin_of_expired_tokens_runs_once_a_second(plugin: Plugin) -> 
     assert plugin.runs == 3
 
 
-async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
-    plugin: Plugin,
-) -> None:
+async def test_a_failing_plugin_leaves_a_valid_credential(plugin: Plugin) -> None:
     """A failing renewal is logged, not passed on."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
@@ -640,9 +634,7 @@ async def test_a_plugin_that_hangs_is_killed(
         await plugin.credentials().identity()
 
 
-async def test_a_slow_plugin_continues_when_its_first_caller_is_cancelled(
-    plugin: Plugin,
-) -> None:
+async def test_a_slow_plugin_outlives_its_first_caller(plugin: Plugin) -> None:
     plugin.answers("t", 3600)
     plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
     credentials = plugin.credentials()

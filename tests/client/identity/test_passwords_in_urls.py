@@ -46,9 +46,7 @@ def kubeconfig(directory: Path, **cluster: str) -> str:
         ("", False, ""),
     ],
 )
-def test_a_user_is_found_in_a_url_and_taken_out(
-    url: str, is_user_in_it: bool, shown: str
-) -> None:
+def test_a_user_in_a_url_is_found(url: str, is_user_in_it: bool, shown: str) -> None:
     assert (has_user(url), without_user(url)) == (is_user_in_it, shown)
 
 
@@ -130,7 +128,6 @@ def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
 
 
 async def _failure(proxy: str) -> tuple[str, str]:
-    """Return the host and the error of a request through a proxy."""
     credentials = Credentials("https://api.example", clock=CLOCK, proxy=proxy)
     transport = HTTPTransport(credentials, "test")
     with pytest.raises(TransportError) as caught:

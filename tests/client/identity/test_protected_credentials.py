@@ -88,9 +88,7 @@ async def test_over_plain_http_no_credentials_are_sent(
     assert "secret" not in line
 
 
-async def test_the_master_flag_decides_whether_credentials_are_sent(
-    tmp_path: Path,
-) -> None:
+async def test_the_master_flag_decides_about_credentials(tmp_path: Path) -> None:
     """Its address has no scheme by default, and then it is http://."""
     user = {"token": "secret"}
     masters = ("10.0.0.1:8080", "http://10.0.0.1", "https://10.0.0.1")
@@ -123,9 +121,7 @@ async def test_nothing_is_logged_if_there_are_no_credentials(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("field", ["as-uid", "as-groups", "as-user-extra"])
-async def test_groups_of_no_user_cannot_be_impersonated(
-    tmp_path: Path, field: str
-) -> None:
+async def test_groups_need_an_impersonated_user(tmp_path: Path, field: str) -> None:
     """A server would take them as a wish without a user."""
     value: Any = {"as-groups": ["a"], "as-user-extra": {"a": ["b"]}}.get(field, "7")
     with pytest.raises(ConfigError) as caught:
@@ -171,9 +167,7 @@ async def test_without_tls_they_do_not_contradict_each_other(tmp_path: Path) -> 
         assert _loaded(tmp_path, server, {}, **given).server == server
 
 
-async def test_the_master_flag_drops_the_name_in_the_certificate(
-    tmp_path: Path,
-) -> None:
+async def test_the_master_flag_drops_the_servers_name(tmp_path: Path) -> None:
     names = [
         _loaded(
             tmp_path, "https://10.0.0.1", {}, master, tls_server_name="api.example"
@@ -183,9 +177,7 @@ async def test_the_master_flag_drops_the_name_in_the_certificate(
     assert names == ["api.example", None]
 
 
-async def test_a_plugin_is_told_of_the_server_that_gets_its_credentials(
-    tmp_path: Path,
-) -> None:
+async def test_a_plugin_is_told_of_the_server(tmp_path: Path) -> None:
     section = _exec(tmp_path) | {
         "command": "sh",
         "args": ["-c", f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path / "info"}; exit 1'],

@@ -67,7 +67,6 @@ async def test_the_account_is_created_where_it_is_missing(confined: Confined) ->
 
 
 async def test_a_namespace_that_is_missing_is_created(confined: Confined) -> None:
-    """As upstream's client builder does, where that is allowed."""
     admin = ServiceAccountToken(
         confined.client,
         "a",
@@ -79,9 +78,7 @@ async def test_a_namespace_that_is_missing_is_created(confined: Confined) -> Non
     assert (await confined.client.get(NAMESPACES, "", "elsewhere")).metadata.uid
 
 
-async def test_an_account_can_do_what_its_role_allows_and_no_more(
-    confined: Confined,
-) -> None:
+async def test_an_account_can_do_what_its_role_allows(confined: Confined) -> None:
     """The deployment controller may not create pods."""
     await confined.account.list_page(DEPLOYMENTS)
     with pytest.raises(Forbidden) as caught:

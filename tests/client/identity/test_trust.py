@@ -92,7 +92,6 @@ class Authority:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def chain(self) -> bytes:
-        """Return a new key, its certificate, and this authority's."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
         certificate = self.sign(subject, key, ca=False)
@@ -107,7 +106,6 @@ class Authority:
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Path:
-    """Write authorities and chains, each to a file of its name."""
     root = Authority("root")
     intermediate = Authority("intermediate", root)
     bare = Authority("bare", bare=True)
@@ -149,9 +147,7 @@ def test_every_python_trusts_the_same_chains(version: str, certificates: Path) -
 
 
 @pytest.mark.parametrize("pair", EXPECTED)
-def test_a_client_trusts_what_its_kubeconfig_names(
-    pair: str, certificates: Path
-) -> None:
+def test_a_kubeconfig_names_the_trusted_chains(pair: str, certificates: Path) -> None:
     authority, chain = pair.split(":")
     material = TLSMaterial(authority=certificates / f"{authority}.pem")
     client = TLSSettings(material, SystemClock(), silent_logger()).current(None)

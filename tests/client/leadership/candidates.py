@@ -33,8 +33,6 @@ class Metrics:
 
 @dataclass
 class Faulty:
-    """A transport on which a test can set a fault."""
-
     cluster: Cluster
     fault: Callable[[Request], Awaitable[Response | None]] | None = None
 
@@ -58,8 +56,6 @@ class Faulty:
 
 
 class Candidate:
-    """One candidate of the election: the elector of a manager, without controllers."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -95,7 +91,6 @@ class Candidate:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["Candidate", None]:
-        """Watch the lease and write events inside this context."""
         tasks = [asyncio.create_task(self._broadcaster.run())]
         if self._watches:
             self.watching = asyncio.create_task(self.elector.watch())

@@ -30,7 +30,6 @@ async def lease_of(cluster: Cluster) -> LeaseSpec | None:
 
 
 async def elect(cluster: Cluster, holder: str) -> None:
-    """Name the holder of the lease, as an API server does once it is free."""
     spec = LeaseSpec(
         holder_identity=holder,
         lease_duration_seconds=SECONDS,
@@ -47,13 +46,11 @@ async def elect(cluster: Cluster, holder: str) -> None:
 
 
 async def prefer(cluster: Cluster, holder: str) -> None:
-    """Ask the present holder to give up the lease, as an API server does."""
     patch = {"spec": {"preferredHolder": holder}}
     await cluster.client.patch(LEASES, NAMESPACE, NAME, patch)
 
 
 async def ping(cluster: Cluster, name: str, time: str = "") -> None:
-    """Ask a candidate whether it is alive."""
     patch = {"spec": {"pingTime": time or now_of(cluster)}}
     await cluster.client.patch(LEASE_CANDIDATES, NAMESPACE, name, patch)
 

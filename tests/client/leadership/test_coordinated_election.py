@@ -14,17 +14,8 @@ from controller_manager.client.leadership.leader_election import (
     LeadershipYielded,
 )
 from controller_manager.client.rest.transport import Request, Response
+from tests.client.leadership import elections
 from tests.client.leadership.candidates import NAME, Candidate
-from tests.client.leadership.elections import (
-    COORDINATED,
-    NAMESPACE,
-    SECONDS,
-    STRATEGY,
-    elect,
-    lease_of,
-    now_of,
-    prefer,
-)
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime
@@ -32,7 +23,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest_asyncio.fixture
 async def cluster() -> Cluster:
-    return Cluster(features=COORDINATED)
+    return Cluster(features=elections.COORDINATED)
 
 
 def candidate_of(cluster: Cluster, *, watches: bool = True) -> Candidate:
@@ -43,9 +34,8 @@ def candidate_of(cluster: Cluster, *, watches: bool = True) -> Candidate:
 async def leader_of(
     cluster: Cluster, *, watches: bool
 ) -> AsyncGenerator[tuple[Candidate, asyncio.Task[None]], None]:
-    """Have the API server elect a candidate; yield it, and the task that renews."""
     async with candidate_of(cluster, watches=watches).running() as candidate:
-        await elect(cluster, "a")
+        await elections.elect(cluster, "a")
         await candidate.elector.acquire()
         yield candidate, asyncio.create_task(candidate.elector.renew())
 
@@ -59,20 +49,18 @@ async def test_a_candidate_makes_no_lease(cluster: Cluster) -> None:
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(60)
-        assert (acquiring.done(), await lease_of(cluster)) == (False, None)
+        assert (acquiring.done(), await elections.lease_of(cluster)) == (False, None)
         acquiring.cancel()
 
 
 @pytest.mark.parametrize("holder", ["b", ""])
-async def test_a_candidate_takes_no_lease_that_is_free(
-    cluster: Cluster, holder: str
-) -> None:
-    await elect(cluster, holder)
-    stored = await lease_of(cluster)
+async def test_a_candidate_takes_no_free_lease(cluster: Cluster, holder: str) -> None:
+    await elections.elect(cluster, holder)
+    stored = await elections.lease_of(cluster)
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(60)
-        assert (acquiring.done(), await lease_of(cluster)) == (False, stored)
+        assert (acquiring.done(), await elections.lease_of(cluster)) == (False, stored)
         acquiring.cancel()
 
 
@@ -81,41 +69,37 @@ async def test_a_candidate_that_is_elected_leads_at_once(cluster: Cluster) -> No
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(30)
-        await elect(cluster, "a")
+        await elections.elect(cluster, "a")
         elected_at = time()
         await acquiring
         assert time() - elected_at < 0.1
-        assert await lease_of(cluster) == LeaseSpec(
+        assert await elections.lease_of(cluster) == LeaseSpec(
             holder_identity="a",
             lease_duration_seconds=15,
-            renew_time=now_of(cluster),
+            renew_time=elections.now_of(cluster),
             lease_transitions=0,
-            strategy=STRATEGY,
+            strategy=elections.STRATEGY,
         )
         assert candidate.elector.seconds_left() > 0
         assert candidate.metrics.status == [False, True]
 
 
-async def test_a_candidate_that_stops_when_it_is_elected_releases_the_lease(
-    cluster: Cluster,
-) -> None:
+async def test_a_candidate_that_stops_releases_the_lease(cluster: Cluster) -> None:
     """Else no process leads until the lease expires."""
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(30)
         acquiring.cancel()
         await asyncio.gather(acquiring, return_exceptions=True)
-        await elect(cluster, "a")
+        await elections.elect(cluster, "a")
         await asyncio.sleep(0.1)
         await candidate.elector.release()
-        released = await lease_of(cluster)
+        released = await elections.lease_of(cluster)
         assert released is not None
         assert not released.holder_identity
 
 
-async def test_a_candidate_that_is_elected_too_late_does_not_lead(
-    cluster: Cluster,
-) -> None:
+async def test_a_candidate_elected_too_late_does_not_lead(cluster: Cluster) -> None:
     """The lease has expired before a write of the candidate could reach it."""
 
     async def refuse_writes(request: Request) -> Response | None:
@@ -124,18 +108,18 @@ async def test_a_candidate_that_is_elected_too_late_does_not_lead(
     async with candidate_of(cluster).running() as candidate:
         candidate.transport.fault = refuse_writes
         acquiring = asyncio.create_task(candidate.elector.acquire())
-        await elect(cluster, "a")
-        elected = await lease_of(cluster)
-        await asyncio.sleep(SECONDS + 1)
+        await elections.elect(cluster, "a")
+        elected = await elections.lease_of(cluster)
+        await asyncio.sleep(elections.SECONDS + 1)
         candidate.transport.fault = None
         await asyncio.sleep(60)
-        assert (acquiring.done(), await lease_of(cluster)) == (False, elected)
+        assert (acquiring.done(), await elections.lease_of(cluster)) == (False, elected)
         acquiring.cancel()
 
 
 async def test_a_leader_renews_its_lease(cluster: Cluster) -> None:
     async with candidate_of(cluster).running() as candidate:
-        await elect(cluster, "a")
+        await elections.elect(cluster, "a")
         await candidate.elector.acquire()
         holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(60.5)
@@ -151,63 +135,59 @@ async def test_a_leader_gives_up_the_lease_for_the_preferred_holder(
     """At once if it watches the lease, else at its next renewal."""
     async with leader_of(cluster, watches=watches) as (candidate, holding):
         await asyncio.sleep(10.5)
-        await prefer(cluster, "b")
+        await elections.prefer(cluster, "b")
         preferred_at = time()
         with pytest.raises(LeadershipYielded, match="prefers b for the lease kube-sys"):
             await holding
         assert time() - preferred_at < (0.1 if watches else 2)
         assert candidate.elector.seconds_left() == 0
-        held = await lease_of(cluster)
+        held = await elections.lease_of(cluster)
         assert held is not None
         assert (held.holder_identity, held.preferred_holder) == ("a", "b")
         # The work of the leader ends first; then the lease is free.
         await candidate.elector.release()
-        now = now_of(cluster)
-        assert await lease_of(cluster) == LeaseSpec(
+        now = elections.now_of(cluster)
+        assert await elections.lease_of(cluster) == LeaseSpec(
             holder_identity="",
             lease_duration_seconds=1,
             acquire_time=now,
             renew_time=now,
             lease_transitions=0,
-            strategy=STRATEGY,
+            strategy=elections.STRATEGY,
         )
 
 
-async def test_a_candidate_does_not_lead_for_another_preferred_holder(
-    cluster: Cluster,
-) -> None:
-    await elect(cluster, "a")
-    await prefer(cluster, "b")
-    stored = await lease_of(cluster)
+async def test_a_candidate_leads_for_no_other_holder(cluster: Cluster) -> None:
+    await elections.elect(cluster, "a")
+    await elections.prefer(cluster, "b")
+    stored = await elections.lease_of(cluster)
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(60)
-        assert (acquiring.done(), await lease_of(cluster)) == (False, stored)
+        assert (acquiring.done(), await elections.lease_of(cluster)) == (False, stored)
         acquiring.cancel()
 
 
 @pytest.mark.parametrize("watches", [True, False])
-async def test_a_leader_whose_lease_is_deleted_stops(
-    cluster: Cluster, *, watches: bool
-) -> None:
+async def test_a_deleted_lease_ends_leading(cluster: Cluster, *, watches: bool) -> None:
     """It does not make the lease again: the API server may elect another candidate."""
     async with leader_of(cluster, watches=watches) as (candidate, holding):
         await asyncio.sleep(0.5)
-        await cluster.client.delete(LEASES, NAMESPACE, NAME)
+        await cluster.client.delete(LEASES, elections.NAMESPACE, NAME)
         deleted_at = time()
         with pytest.raises(LeadershipLost, match="held by nobody"):
             await holding
         assert time() - deleted_at < (0.1 if watches else 2)
         await candidate.elector.release()
-        assert await lease_of(cluster) is None
+        assert await elections.lease_of(cluster) is None
 
 
 async def test_a_leader_knows_who_led_before(cluster: Cluster) -> None:
     """So a take-over from upstream's manager can be told."""
-    await elect(cluster, "b")
+    await elections.elect(cluster, "b")
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(10)
-        await elect(cluster, "a")
+        await elections.elect(cluster, "a")
         await acquiring
         assert candidate.elector.previous_holder == "b"

@@ -40,8 +40,6 @@ class Owned:
 
 @dataclass
 class Slow(Faulty):
-    """Answers after some seconds, and records the requests."""
-
     seconds: float = 0.0
     seen: list[Request] = field(default_factory=list)
 
@@ -51,9 +49,7 @@ class Slow(Faulty):
         return Response(200, {}, b"{}")
 
 
-async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
-    cluster: Cluster,
-) -> None:
+async def test_a_fence_of_a_standby_lets_reads_through(cluster: Cluster) -> None:
     """The error says that the write was not sent, so it was certainly not applied."""
     transport = Slow(cluster)
     client = Client(FencedTransport(transport, Owned(lambda: 0.0)), cluster.clock)
@@ -64,9 +60,7 @@ async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
     assert [each.method for each in transport.seen] == ["GET"]
 
 
-async def test_a_write_that_is_under_way_ends_when_the_lease_does(
-    cluster: Cluster,
-) -> None:
+async def test_a_write_ends_with_the_lease(cluster: Cluster) -> None:
     """No write of the old leader may reach the server after the new leader starts."""
     ends_at = time() + 3.0
     transport = Slow(cluster, seconds=100)
@@ -78,9 +72,7 @@ async def test_a_write_that_is_under_way_ends_when_the_lease_does(
     assert time() - started == pytest.approx(3.0)
 
 
-async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
-    cluster: Cluster,
-) -> None:
+async def test_each_renewal_gives_a_write_more_time(cluster: Cluster) -> None:
     """A webhook may answer after 25 seconds, which is longer than one lease."""
     transport = Slow(cluster, seconds=25)
     async with Candidate(cluster, "a").running() as candidate:
@@ -94,9 +86,7 @@ async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
         holding.cancel()
 
 
-async def test_a_write_ends_soon_after_the_machine_was_suspended(
-    cluster: Cluster,
-) -> None:
+async def test_a_suspended_machine_ends_its_writes(cluster: Cluster) -> None:
     """The lease has expired meanwhile, but the event loop's time has not advanced."""
     asleep = 0.0
     transport = Slow(cluster, seconds=60)

@@ -84,7 +84,6 @@ async def events_of(cluster: Cluster) -> list[str]:
 
 
 async def test_a_leader_that_stops_says_so(cluster: Cluster) -> None:
-    """If it releases its lease, and if it cannot renew it."""
     async with leading(cluster) as first:
         await first.elector.release()
         assert await events_of(cluster) == ["a became leader", "a stopped leading"]
@@ -202,9 +201,7 @@ async def test_a_lease_is_released_if_its_acquisition_may_have_failed(
         assert not (await lease_of(cluster)).holder_identity
 
 
-async def test_a_lease_that_changes_while_it_is_released_is_released(
-    cluster: Cluster,
-) -> None:
+async def test_a_lease_that_changes_meanwhile_is_released(cluster: Cluster) -> None:
     """A renewal in progress is stored between the read and the write."""
     async with leading(cluster) as candidate:
         edited = False
@@ -222,9 +219,7 @@ async def test_a_lease_that_changes_while_it_is_released_is_released(
         assert not (await lease_of(cluster)).holder_identity
 
 
-async def test_a_release_that_meets_conflicts_is_repeated_with_pauses(
-    cluster: Cluster,
-) -> None:
+async def test_conflicts_of_a_release_are_repeated(cluster: Cluster) -> None:
     """Until the renew deadline; then the lease expires by itself."""
     async with leading(cluster) as candidate:
         sent: list[float] = []
@@ -372,9 +367,7 @@ async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -
         await asyncio.gather(renewing, return_exceptions=True)
 
 
-async def test_a_defect_in_a_release_does_not_prevent_the_shutdown(
-    cluster: Cluster,
-) -> None:
+async def test_a_defect_in_a_release_prevents_no_shutdown(cluster: Cluster) -> None:
     async with leading(cluster) as candidate:
         candidate.transport.fault = defect
         await candidate.elector.release()
@@ -503,9 +496,7 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
             await asyncio.wait_for(candidate.elector.renew(), 60)
 
 
-async def test_a_leader_whose_controllers_hang_lets_its_lease_expire(
-    cluster: Cluster,
-) -> None:
+async def test_a_leader_that_hangs_lets_its_lease_expire(cluster: Cluster) -> None:
     """It does no work; the standby takes the lease when it has ended."""
     async with leading(cluster) as first, Candidate(cluster, "b").running() as second:
         renewing = asyncio.create_task(first.elector.renew())
@@ -520,9 +511,7 @@ async def test_a_leader_whose_controllers_hang_lets_its_lease_expire(
         assert second.elector.seconds_left() > 0
 
 
-async def test_controllers_that_hang_for_a_moment_cost_no_lease(
-    cluster: Cluster,
-) -> None:
+async def test_a_short_hang_costs_no_lease(cluster: Cluster) -> None:
     async with leading(cluster) as candidate:
         renewing = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(60)
@@ -535,9 +524,7 @@ async def test_controllers_that_hang_for_a_moment_cost_no_lease(
         await asyncio.gather(renewing, return_exceptions=True)
 
 
-async def test_a_standby_whose_controllers_hang_takes_no_lease(
-    cluster: Cluster,
-) -> None:
+async def test_a_standby_that_hangs_takes_no_lease(cluster: Cluster) -> None:
     """It takes the lease as soon as they work again."""
     async with Candidate(cluster, "a").running() as candidate:
         candidate.hangs = True

@@ -18,14 +18,8 @@ from controller_manager.client.leadership.coordinated_election import Candidacy
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger
+from tests.client.leadership import elections
 from tests.client.leadership.candidates import CONFIG, NAME, Faulty
-from tests.client.leadership.elections import (
-    COORDINATED,
-    NAMESPACE,
-    candidates,
-    now_of,
-    ping,
-)
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime
@@ -36,12 +30,10 @@ IDENTITY = "Node_1_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
 
 @pytest_asyncio.fixture
 async def cluster() -> Cluster:
-    return Cluster(features=COORDINATED)
+    return Cluster(features=elections.COORDINATED)
 
 
 class Standing:
-    """One process that stands for election."""
-
     def __init__(self, cluster: Cluster, *, leader: bool = True) -> None:
         self.transport = Faulty(cluster)
         self.log = io.StringIO()
@@ -69,17 +61,17 @@ class Standing:
 
 
 async def spec_of(cluster: Cluster) -> LeaseCandidateSpec:
-    (candidate,) = await candidates(cluster)
+    (candidate,) = await elections.candidates(cluster)
     return candidate.spec
 
 
 async def test_a_candidate_has_its_emulated_version(cluster: Cluster) -> None:
     """As upstream's manager does: its name is the identity of the process."""
-    started = now_of(cluster)
+    started = elections.now_of(cluster)
     async with Standing(cluster).running() as standing:
-        (candidate,) = await candidates(cluster)
+        (candidate,) = await elections.candidates(cluster)
         metadata = candidate.metadata
-        assert (metadata.namespace, metadata.name) == (NAMESPACE, IDENTITY)
+        assert (metadata.namespace, metadata.name) == (elections.NAMESPACE, IDENTITY)
         assert candidate.spec == LeaseCandidateSpec(
             lease_name=NAME,
             renew_time=started,
@@ -103,7 +95,7 @@ async def test_a_ping_is_answered_at_once(cluster: Cluster) -> None:
     """An API server waits five seconds for the answers."""
     async with Standing(cluster).running():
         await asyncio.sleep(100)
-        await ping(cluster, IDENTITY)
+        await elections.ping(cluster, IDENTITY)
         pinged = cluster.clock.now()
         await asyncio.sleep(0.1)
         spec = await spec_of(cluster)
@@ -114,15 +106,13 @@ async def test_a_ping_is_answered_at_once(cluster: Cluster) -> None:
         )
 
 
-async def test_a_ping_is_not_answered_while_the_controllers_hang(
-    cluster: Cluster,
-) -> None:
+async def test_a_ping_waits_while_the_controllers_hang(cluster: Cluster) -> None:
     """So the API server elects another process."""
     async with Standing(cluster).running() as standing:
         await asyncio.sleep(100)
         standing.hangs = True
         before = (await spec_of(cluster)).renew_time
-        await ping(cluster, IDENTITY)
+        await elections.ping(cluster, IDENTITY)
         await asyncio.sleep(30)
         assert (await spec_of(cluster)).renew_time == before
         problem = standing.candidacy.problem()
@@ -133,9 +123,7 @@ async def test_a_ping_is_not_answered_while_the_controllers_hang(
         assert standing.candidacy.problem() is None
 
 
-async def test_a_ping_of_a_clock_that_is_ahead_is_answered_once(
-    cluster: Cluster,
-) -> None:
+async def test_a_ping_from_the_future_is_answered_once(cluster: Cluster) -> None:
     """The answer is later than the ping, so it does not ask for another answer."""
     async with Standing(cluster).running() as standing:
         writes: list[str] = []
@@ -146,7 +134,7 @@ async def test_a_ping_of_a_clock_that_is_ahead_is_answered_once(
 
         standing.transport.fault = count
         ahead = cluster.clock.now() + timedelta(hours=1)
-        await ping(cluster, IDENTITY, format_micro_time(ahead))
+        await elections.ping(cluster, IDENTITY, format_micro_time(ahead))
         await asyncio.sleep(60)
         spec = await spec_of(cluster)
         later = format_micro_time(ahead + timedelta(microseconds=1))
@@ -155,9 +143,9 @@ async def test_a_ping_of_a_clock_that_is_ahead_is_answered_once(
 
 async def test_a_candidate_that_was_deleted_is_made_again(cluster: Cluster) -> None:
     async with Standing(cluster).running():
-        await cluster.client.delete(LEASE_CANDIDATES, NAMESPACE, IDENTITY)
+        await cluster.client.delete(LEASE_CANDIDATES, elections.NAMESPACE, IDENTITY)
         await asyncio.sleep(0.1)
-        assert len(await candidates(cluster)) == 1
+        assert len(await elections.candidates(cluster)) == 1
 
 
 async def refuse(_: Request) -> Response | None:
@@ -175,7 +163,7 @@ async def test_a_conflict_does_not_end_a_candidacy(cluster: Cluster) -> None:
             return Response(409, {}, b'{"reason": "Conflict"}')
 
         standing.transport.fault = refuse_once
-        await ping(cluster, IDENTITY)
+        await elections.ping(cluster, IDENTITY)
         await asyncio.sleep(0.05)
         assert refused == [None]
         assert standing.candidacy.problem() is None
@@ -193,8 +181,8 @@ async def test_a_candidate_survives_an_outage(cluster: Cluster) -> None:
         assert "etcd has no leader" in str(standing.candidacy.problem())
         standing.transport.fault = None
         await asyncio.sleep(31)
-        await ping(cluster, IDENTITY)
-        pinged = now_of(cluster)
+        await elections.ping(cluster, IDENTITY)
+        pinged = elections.now_of(cluster)
         await asyncio.sleep(0.1)
         answered = (await spec_of(cluster)).renew_time
         assert answered is not None
@@ -217,9 +205,7 @@ class Ended:
         pass
 
 
-async def test_a_server_that_ends_watches_at_once_is_asked_ever_more_rarely(
-    cluster: Cluster,
-) -> None:
+async def test_short_watches_are_opened_ever_more_rarely(cluster: Cluster) -> None:
     """A proxy may do so, for as long as it runs."""
     standing = Standing(cluster)
     opened_at: list[float] = []

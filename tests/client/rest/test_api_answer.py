@@ -26,9 +26,7 @@ async def test_a_line_of_several_pieces_is_read_as_one() -> None:
     assert lines == [b"ab\n", b"\n", b"c\n", b"de\n", b"f", b""]
 
 
-async def test_a_line_that_no_object_can_be_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It might never end, and take all memory."""
     monkeypatch.setattr(api_answer, "LARGEST_ANSWER", 10)
     content = Content(pieces(*[b"abcd"] * 100))

@@ -19,14 +19,8 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.api.meta import AnyResource, KubeObject
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.client.leadership.fencing import NotLeading
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    InvalidName,
-    NotFound,
-    RequestTimeout,
-    TransportError,
-    may_be_applied,
-)
 from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.client.rest.request import LIST_TIMEOUT, NoRequestMetrics
 from controller_manager.client.rest.transport import (
@@ -53,13 +47,11 @@ def time() -> float:
 
 @dataclass
 class Seen:
-    """Passes requests on to a cluster, and shows them; `answer` takes their place."""
-
     cluster: Cluster
     requests: list[Request] = field(default_factory=list)
     open_streams: int = 0
     answer: Response | None = None
-    lost: TransportError | None = None
+    lost: errors.TransportError | None = None
 
     host = "seen:443"
 
@@ -109,7 +101,6 @@ def seen(cluster: Cluster) -> Seen:
 
 
 def core_of(transport: Seen, cluster: Cluster) -> Any:
-    """Return the API of core objects, over a client without limits."""
     return client.CoreV1Api(Client(transport, cluster.clock).api_client())
 
 
@@ -205,7 +196,6 @@ async def test_a_patch_has_the_media_type_that_its_caller_means(
 
 
 async def test_a_refusal_is_an_api_exception(cluster: Cluster, seen: Seen) -> None:
-    """It has the status, the reason, the body and the headers of the answer."""
     core = core_of(seen, cluster)
     with pytest.raises(ApiException) as refusal:
         await core.read_namespaced_config_map("a", "default")
@@ -216,7 +206,7 @@ async def test_a_refusal_is_an_api_exception(cluster: Cluster, seen: Seen) -> No
     assert str(error.body) == answer.body.decode()
     assert dict(headers) == dict(answer.headers)
     assert headers["Content-Type"] == "application/json"
-    assert isinstance(error.__cause__, NotFound)
+    assert isinstance(error.__cause__, errors.NotFound)
 
 
 async def test_a_standby_sends_no_write(cluster: Cluster, seen: Seen) -> None:
@@ -234,16 +224,14 @@ async def test_a_standby_sends_no_write(cluster: Cluster, seen: Seen) -> None:
     await core.read_namespace("default")
     with pytest.raises(NotLeading, match="this process does not lead") as refusal:
         await core.create_namespaced_config_map("default", config_map("a"))
-    assert not may_be_applied(refusal.value)
+    assert not errors.may_be_applied(refusal.value)
     answering = {"_preload_content": False}
     with pytest.raises(NotLeading, match="this process does not lead"):
         await core.delete_namespaced_config_map("a", "default", **answering)
     assert [each.method for each in seen.requests] == ["GET"]
 
 
-async def test_requests_wait_for_the_rate_limit_of_the_client(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_requests_wait_for_the_rate_limit(cluster: Cluster, seen: Seen) -> None:
     limiter = RequestLimiter(1, 1, cluster.clock)
     metrics = Observed()
     limited = Client(seen, cluster.clock, limiter, metrics)
@@ -256,10 +244,7 @@ async def test_requests_wait_for_the_rate_limit_of_the_client(
     assert metrics.waits == pytest.approx([0.0, 1.0, 1.0], abs=0.1)
 
 
-async def test_an_overloaded_server_is_asked_again(
-    cluster: Cluster, seen: Seen
-) -> None:
-    """Up to ten times, as the server wants; the last refusal is raised."""
+async def test_a_busy_server_is_asked_again(cluster: Cluster, seen: Seen) -> None:
     core = core_of(seen, cluster)
     seen.answer = Response(429, {"retry-after": "2"}, b"{}")
     with pytest.raises(ApiException, match="Too Many Requests"):
@@ -268,18 +253,16 @@ async def test_an_overloaded_server_is_asked_again(
     assert time() == pytest.approx(20.0)
 
 
-async def test_a_request_without_an_answer_has_the_error_of_the_client(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_a_lost_answer_is_a_clients_error(cluster: Cluster, seen: Seen) -> None:
     """If it took too long, the error is a TimeoutError, too, as that of aiohttp."""
     core = core_of(seen, cluster)
-    seen.lost = TransportError("the connection broke")
-    with pytest.raises(TransportError, match="the connection broke"):
+    seen.lost = errors.TransportError("the connection broke")
+    with pytest.raises(errors.TransportError, match="the connection broke"):
         await core.delete_namespaced_config_map("a", "default")
-    seen.lost = RequestTimeout("no answer")
+    seen.lost = errors.RequestTimeout("no answer")
     with pytest.raises(TimeoutError, match="no answer") as late:
         await core.delete_namespaced_config_map("a", "default", _request_timeout=3)
-    assert isinstance(late.value, RequestTimeout)
+    assert isinstance(late.value, errors.RequestTimeout)
     assert [each.timeout for each in seen.requests] == [WRITE_TIMEOUT, 3.0]
 
 
@@ -301,9 +284,7 @@ async def test_a_timeout_is_given_as_to_kubernetes_asyncio(
     assert [each.timeout for each in seen.requests] == [seconds]
 
 
-async def test_a_watch_shows_the_changes_until_it_is_cancelled(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_a_watch_lasts_until_its_cancelling(cluster: Cluster, seen: Seen) -> None:
     """Its stream ends then, and it leaves no task behind."""
     core = core_of(seen, cluster)
     events: list[tuple[str, str]] = []
@@ -330,9 +311,7 @@ async def test_a_watch_shows_the_changes_until_it_is_cancelled(
     assert (following.cancelled(), seen.open_streams) == (True, 0)
 
 
-async def test_a_watch_ends_when_the_server_ends_it(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_a_watch_ends_with_its_server(cluster: Cluster, seen: Seen) -> None:
     core = core_of(seen, cluster)
     async with watch.Watch() as watching:
         changes = watching.stream(core.list_namespace, timeout_seconds=20)
@@ -343,9 +322,7 @@ async def test_a_watch_ends_when_the_server_ends_it(
     assert seen.open_streams == 0
 
 
-async def test_a_watch_that_falls_silent_is_opened_again(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_a_silent_watch_is_opened_again(cluster: Cluster, seen: Seen) -> None:
     core = core_of(seen, cluster)
 
     async def follow() -> None:
@@ -365,9 +342,7 @@ async def test_a_watch_that_falls_silent_is_opened_again(
     ]
 
 
-async def test_a_watch_that_was_refused_raises_the_refusal(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_a_refused_watch_raises_the_refusal(cluster: Cluster, seen: Seen) -> None:
     core = core_of(seen, cluster)
     changes = watch.Watch().stream(
         core.list_namespace, label_selector="a in", timeout_seconds=5
@@ -437,7 +412,7 @@ async def test_an_empty_name_reaches_no_server(cluster: Cluster, seen: Seen) -> 
         core.delete_namespaced_config_map("../pods", "default"),
         core.delete_namespaced_config_map("..", "default"),
     ):
-        with pytest.raises(InvalidName):
+        with pytest.raises(errors.InvalidName):
             await refused
     assert seen.requests == []
 
@@ -451,9 +426,7 @@ async def test_a_name_is_sent_as_it_is(cluster: Cluster, seen: Seen) -> None:
     assert [each.path for each in seen.requests] == [path]
 
 
-async def test_an_api_client_keeps_server_and_identity(
-    cluster: Cluster, seen: Seen
-) -> None:
+async def test_server_and_identity_are_kept(cluster: Cluster, seen: Seen) -> None:
     """Other ones need an ApiClient that its caller makes."""
     api = Client(seen, cluster.clock).api_client()
     with pytest.raises(ApiValueError, match="go to its own API server"):
@@ -464,9 +437,7 @@ async def test_an_api_client_keeps_server_and_identity(
     assert seen.requests == []
 
 
-async def test_the_hook_learns_of_writes_as_of_those_of_the_client(
-    cluster: Cluster,
-) -> None:
+async def test_the_hook_learns_of_writes(cluster: Cluster) -> None:
     """Not the answers of a scale, a dry run or a delete, nor those without version."""
     written: list[tuple[str, str, str]] = []
 

@@ -12,12 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    Deployment,
-    DeploymentSpec,
-    DeploymentStatus,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodMeta, PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, PartialObject, metadata_of, raw_json
@@ -42,11 +37,11 @@ from tests.clusters import EPOCH, Cluster
 pytestmark = pytest.mark.looptime
 
 
-def deployment(name: str = "web", replicas: int = 2) -> Deployment:
+def deployment(name: str = "web", replicas: int = 2) -> v1.Deployment:
     labels = {"app": name}
-    return Deployment(
+    return v1.Deployment(
         metadata=ObjectMeta(name=name, namespace="default", labels=labels),
-        spec=DeploymentSpec(
+        spec=v1.DeploymentSpec(
             replicas=replicas,
             selector=LabelSelector(match_labels=labels),
             template=PodTemplateSpec(
@@ -58,64 +53,62 @@ def deployment(name: str = "web", replicas: int = 2) -> Deployment:
 
 
 async def scale_to(client: Client, replicas: int) -> Scale:
-    scale = await client.get_scale(DEPLOYMENTS, "default", "web")
+    scale = await client.get_scale(v1.DEPLOYMENTS, "default", "web")
     spec = msgspec.structs.replace(scale.spec, replicas=replicas)
     return await client.replace_scale(
-        DEPLOYMENTS, msgspec.structs.replace(scale, spec=spec)
+        v1.DEPLOYMENTS, msgspec.structs.replace(scale, spec=spec)
     )
 
 
 async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
     client = cluster.client
-    created = await client.create(DEPLOYMENTS, deployment())
+    created = await client.create(v1.DEPLOYMENTS, deployment())
     assert created.spec.revision_history_limit == 10
-    assert await client.get(DEPLOYMENTS, "default", "web") == created
+    assert await client.get(v1.DEPLOYMENTS, "default", "web") == created
     bigger = msgspec.structs.replace(
         created, spec=msgspec.structs.replace(created.spec, replicas=5)
     )
-    updated = await client.update(DEPLOYMENTS, bigger)
+    updated = await client.update(v1.DEPLOYMENTS, bigger)
     assert (updated.spec.replicas, updated.metadata.generation) == (5, 2)
     patched = await client.patch(
-        DEPLOYMENTS, "default", "web", {"spec": {"paused": True}}, PatchType.MERGE
+        v1.DEPLOYMENTS, "default", "web", {"spec": {"paused": True}}, PatchType.MERGE
     )
     assert patched.spec.paused
     scale = await scale_to(client, 7)
-    assert scale == await client.get_scale(DEPLOYMENTS, "default", "web")
+    assert scale == await client.get_scale(v1.DEPLOYMENTS, "default", "web")
     assert scale.spec.replicas == 7
-    current = await client.get(DEPLOYMENTS, "default", "web")
+    current = await client.get(v1.DEPLOYMENTS, "default", "web")
     reported = await client.update(
-        DEPLOYMENTS,
-        msgspec.structs.replace(current, status=DeploymentStatus(replicas=3)),
+        v1.DEPLOYMENTS,
+        msgspec.structs.replace(current, status=v1.DeploymentStatus(replicas=3)),
         "status",
     )
     assert (reported.status.replicas, reported.spec.replicas) == (3, 7)
-    await client.delete(DEPLOYMENTS, "default", "web")
+    await client.delete(v1.DEPLOYMENTS, "default", "web")
     with pytest.raises(errors.NotFound):
-        await client.get(DEPLOYMENTS, "default", "web")
+        await client.get(v1.DEPLOYMENTS, "default", "web")
 
 
 async def test_json_verbs_carry_every_field(cluster: Cluster) -> None:
     """An object that is read as JSON and written back keeps fields that no type has."""
-    await cluster.client.create(DEPLOYMENTS, deployment())
-    obj = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
+    await cluster.client.create(v1.DEPLOYMENTS, deployment())
+    obj = await cluster.client.get_json(v1.DEPLOYMENTS, "default", "web")
     obj["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
-    await cluster.client.update_json(DEPLOYMENTS, obj)
-    again = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
+    await cluster.client.update_json(v1.DEPLOYMENTS, obj)
+    again = await cluster.client.get_json(v1.DEPLOYMENTS, "default", "web")
     assert again["spec"] == obj["spec"]
 
 
-async def test_a_write_for_metadata_is_stored_and_answered_with_its_metadata(
-    cluster: Cluster,
-) -> None:
+async def test_a_write_for_metadata_answers_with_metadata(cluster: Cluster) -> None:
     """The API server sends the whole object only if it cannot do so."""
     client = cluster.client
-    created = await client.create_for_metadata(DEPLOYMENTS, deployment())
-    first = await client.get(DEPLOYMENTS, "default", "web")
+    created = await client.create_for_metadata(v1.DEPLOYMENTS, deployment())
+    first = await client.get(v1.DEPLOYMENTS, "default", "web")
     scaled = msgspec.structs.replace(
         first, spec=msgspec.structs.replace(first.spec, replicas=3)
     )
-    updated = await client.update_for_metadata(DEPLOYMENTS, scaled)
-    second = await client.get(DEPLOYMENTS, "default", "web")
+    updated = await client.update_for_metadata(v1.DEPLOYMENTS, scaled)
+    second = await client.get(v1.DEPLOYMENTS, "default", "web")
     assert second.spec.replicas == 3
     for answer, stored in ((created, first), (updated, second)):
         assert type(answer) is PartialObject
@@ -135,8 +128,8 @@ async def test_a_write_for_metadata_names_the_form_of_its_answer() -> None:
             (resource.plural, type(obj).__name__)
         ),
     )
-    await client.create_for_metadata(DEPLOYMENTS, deployment())
-    await client.update_for_metadata(DEPLOYMENTS, deployment(), "status")
+    await client.create_for_metadata(v1.DEPLOYMENTS, deployment())
+    await client.update_for_metadata(v1.DEPLOYMENTS, deployment(), "status")
     await client.patch(metadata_of(PODS), "default", "web", {})
     await client.create_json(metadata_of(PODS), "default", body)
     assert (
@@ -164,15 +157,17 @@ async def test_a_write_for_metadata_names_the_form_of_its_answer() -> None:
 async def test_each_of_the_three_kinds_of_patch_sets_a_field(
     cluster: Cluster, patch: Any, kind: PatchType
 ) -> None:
-    await cluster.client.create(DEPLOYMENTS, deployment())
-    patched = await cluster.client.patch(DEPLOYMENTS, "default", "web", patch, kind)
+    await cluster.client.create(v1.DEPLOYMENTS, deployment())
+    patched = await cluster.client.patch(v1.DEPLOYMENTS, "default", "web", patch, kind)
     assert patched.spec.replicas == 4
 
 
 async def test_a_list_is_read_in_pages(cluster: Cluster) -> None:
     for number in range(7):
-        await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
-    pages = [page async for page in cluster.client.list_all(DEPLOYMENTS, page_size=3)]
+        await cluster.client.create(v1.DEPLOYMENTS, deployment(f"d{number}"))
+    pages = [
+        page async for page in cluster.client.list_all(v1.DEPLOYMENTS, page_size=3)
+    ]
     assert [[each.metadata.name for each in page.items] for page in pages] == [
         ["d0", "d1", "d2"],
         ["d3", "d4", "d5"],
@@ -184,10 +179,10 @@ async def test_a_list_is_read_in_pages(cluster: Cluster) -> None:
 async def test_a_list_that_takes_too_long_expires(cluster: Cluster) -> None:
     """The pages that were read before must be discarded."""
     for number in range(4):
-        await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
-    pages = cluster.client.list_all(DEPLOYMENTS, page_size=2)
+        await cluster.client.create(v1.DEPLOYMENTS, deployment(f"d{number}"))
+    pages = cluster.client.list_all(v1.DEPLOYMENTS, page_size=2)
     await anext(pages)
-    await cluster.client.create(DEPLOYMENTS, deployment("x"))
+    await cluster.client.create(v1.DEPLOYMENTS, deployment("x"))
     cluster.server.storage.collection("deployments.apps").compact()
     with pytest.raises(errors.Expired):
         await anext(pages)
@@ -195,12 +190,12 @@ async def test_a_list_that_takes_too_long_expires(cluster: Cluster) -> None:
 
 async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
     for name in ("a", "b"):
-        await cluster.client.create(DEPLOYMENTS, deployment(name))
+        await cluster.client.create(v1.DEPLOYMENTS, deployment(name))
     by_label = await cluster.client.list_page(
-        DEPLOYMENTS, options=ListOptions(label_selector="app=b")
+        v1.DEPLOYMENTS, options=ListOptions(label_selector="app=b")
     )
     by_field = await cluster.client.list_page(
-        DEPLOYMENTS, options=ListOptions(field_selector="metadata.name!=b")
+        v1.DEPLOYMENTS, options=ListOptions(field_selector="metadata.name!=b")
     )
     names = [
         [each.metadata.name for each in page.items] for page in (by_label, by_field)
@@ -211,16 +206,16 @@ async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
 async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
     """Initial events, their end, changes, and a bookmark just before the end."""
     client = cluster.client
-    first = await client.create(DEPLOYMENTS, deployment())
+    first = await client.create(v1.DEPLOYMENTS, deployment())
     seen: list[Any] = []
     options = WatchOptions(send_initial_events=True, timeout_seconds=5)
-    async with aclosing(client.watch(DEPLOYMENTS, options=options)) as stream:
+    async with aclosing(client.watch(v1.DEPLOYMENTS, options=options)) as stream:
         async for batch in stream:
             seen += batch
             if len(seen) == 2:
                 await scale_to(client, 9)
             elif len(seen) == 3:
-                await client.delete(DEPLOYMENTS, "default", "web")
+                await client.delete(v1.DEPLOYMENTS, "default", "web")
     assert seen[0] == Added(first)
     assert isinstance(seen[1], Bookmark)
     assert seen[1].ends_initial_events
@@ -235,26 +230,26 @@ async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
 async def test_a_deletion_takes_options_and_preconditions(cluster: Cluster) -> None:
     """A wrong uid or version is a conflict; a policy becomes a finalizer."""
     client = cluster.client
-    created = await client.create(DEPLOYMENTS, deployment())
+    created = await client.create(v1.DEPLOYMENTS, deployment())
     for options in (DeleteOptions(uid="x"), DeleteOptions(resource_version="1")):
         with pytest.raises(errors.Conflict):
-            await client.delete(DEPLOYMENTS, "default", "web", options)
+            await client.delete(v1.DEPLOYMENTS, "default", "web", options)
     right = DeleteOptions(
         uid=created.metadata.uid,
         resource_version=created.metadata.resource_version,
         propagation_policy=PropagationPolicy.FOREGROUND,
     )
-    await client.delete(DEPLOYMENTS, "default", "web", right)
-    left = await client.get(DEPLOYMENTS, "default", "web")
+    await client.delete(v1.DEPLOYMENTS, "default", "web", right)
+    left = await client.get(v1.DEPLOYMENTS, "default", "web")
     assert left.metadata.finalizers == ("foregroundDeletion",)
 
 
 async def test_a_dry_run_deletes_nothing(cluster: Cluster) -> None:
-    await cluster.client.create(DEPLOYMENTS, deployment())
+    await cluster.client.create(v1.DEPLOYMENTS, deployment())
     await cluster.client.delete(
-        DEPLOYMENTS, "default", "web", DeleteOptions(dry_run=True)
+        v1.DEPLOYMENTS, "default", "web", DeleteOptions(dry_run=True)
     )
-    assert await cluster.client.get(DEPLOYMENTS, "default", "web")
+    assert await cluster.client.get(v1.DEPLOYMENTS, "default", "web")
 
 
 async def test_discovery_returns_the_served_resources(cluster: Cluster) -> None:
@@ -268,8 +263,6 @@ async def test_discovery_returns_the_served_resources(cluster: Cluster) -> None:
 
 
 class Scripted:
-    """A transport that answers from a script."""
-
     host = "scripted"
 
     def __init__(self, *answers: Response | Exception) -> None:
@@ -482,18 +475,18 @@ HOSTILE = (
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
     client, transport = scripted()
-    here = Deployment(metadata=ObjectMeta(name=name, namespace="default"))
-    elsewhere = Deployment(metadata=ObjectMeta(name="a", namespace=name))
+    here = v1.Deployment(metadata=ObjectMeta(name=name, namespace="default"))
+    elsewhere = v1.Deployment(metadata=ObjectMeta(name="a", namespace=name))
     attempts = [
         client.get(PODS, "default", name),
         client.get(PODS, name, "a"),
         client.get_json(PODS, "default", name),
         client.list_page(PODS, name),
         anext(client.watch(PODS, name)),
-        client.create(DEPLOYMENTS, elsewhere),
+        client.create(v1.DEPLOYMENTS, elsewhere),
         client.create_json(PODS, name, b"{}"),
         client.create_subresource(PODS, "default", name, "eviction", here),
-        client.update(DEPLOYMENTS, here),
+        client.update(v1.DEPLOYMENTS, here),
         client.update_json(PODS, {"metadata": {"namespace": "n", "name": name}}),
         client.patch(PODS, "default", name, {}),
         client.delete(PODS, "default", name),
@@ -511,9 +504,8 @@ Attempts = Callable[[Client, str, str], dict[str, Awaitable[Any]]]
 
 
 def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
-    """Return one call of each verb that addresses one object."""
     metadata = ObjectMeta(name=name, namespace=namespace)
-    here = Deployment(metadata=metadata)
+    here = v1.Deployment(metadata=metadata)
     of_mapping = {"metadata": {"namespace": namespace, "name": name}}
     return {
         "get": client.get(PODS, namespace, name),
@@ -521,31 +513,30 @@ def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "create_subresource": client.create_subresource(
             PODS, namespace, name, "eviction", here
         ),
-        "update": client.update(DEPLOYMENTS, here),
-        "update status": client.update(DEPLOYMENTS, here, "status"),
+        "update": client.update(v1.DEPLOYMENTS, here),
+        "update status": client.update(v1.DEPLOYMENTS, here, "status"),
         "update_json": client.update_json(PODS, of_mapping),
         "update_json without the fields": client.update_json(PODS, {"metadata": {}}),
         "patch": client.patch(PODS, namespace, name, {}),
-        "update_for_metadata": client.update_for_metadata(DEPLOYMENTS, here),
+        "update_for_metadata": client.update_for_metadata(v1.DEPLOYMENTS, here),
         "patch status": client.patch(PODS, namespace, name, {}, subresource="status"),
         "apply": client.apply(PODS, of_mapping, "me"),
-        "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
-        "patch_exactly": client.patch_exactly(DEPLOYMENTS, here, {}),
+        "rewrite": client.rewrite(v1.DEPLOYMENTS, here, "me"),
+        "patch_exactly": client.patch_exactly(v1.DEPLOYMENTS, here, {}),
         "delete": client.delete(PODS, namespace, name),
-        "delete_exactly": client.delete_exactly(DEPLOYMENTS, here),
-        "get_scale": client.get_scale(DEPLOYMENTS, namespace, name),
-        "replace_scale": client.replace_scale(DEPLOYMENTS, Scale(metadata=metadata)),
+        "delete_exactly": client.delete_exactly(v1.DEPLOYMENTS, here),
+        "get_scale": client.get_scale(v1.DEPLOYMENTS, namespace, name),
+        "replace_scale": client.replace_scale(v1.DEPLOYMENTS, Scale(metadata=metadata)),
     }
 
 
 def in_a_namespace(client: Client, namespace: str, name: str) -> dict[str, Any]:
-    """Return one call of each verb that addresses the objects of one namespace."""
-    here = Deployment(metadata=ObjectMeta(name=name, namespace=namespace))
+    here = v1.Deployment(metadata=ObjectMeta(name=name, namespace=namespace))
     return {
-        "create": client.create(DEPLOYMENTS, here),
-        "create_for_metadata": client.create_for_metadata(DEPLOYMENTS, here),
+        "create": client.create(v1.DEPLOYMENTS, here),
+        "create_for_metadata": client.create_for_metadata(v1.DEPLOYMENTS, here),
         "create_json": client.create_json(PODS, namespace, b"{}"),
-        "try_create": client.try_create(DEPLOYMENTS, here),
+        "try_create": client.try_create(v1.DEPLOYMENTS, here),
         "delete_collection": client.delete_collection(PODS, namespace),
     }
 
@@ -592,7 +583,6 @@ async def test_every_verb_of_the_client_refuses_empty_names() -> None:
 
 
 async def test_a_cluster_scoped_object_needs_no_namespace() -> None:
-    """Only its name."""
     client, transport = scripted(Response(200, {}, b"{}"))
     await client.delete(NODES, "", "a")
     with pytest.raises(errors.InvalidName) as refusal:
@@ -631,9 +621,7 @@ async def test_names_with_dots_and_colons_are_sent() -> None:
     ]
 
 
-async def test_the_write_timeout_begins_when_the_write_is_sent(
-    cluster: Cluster,
-) -> None:
+async def test_the_write_timeout_begins_with_the_write(cluster: Cluster) -> None:
     """Two at a time and ten seconds each: the last of eight has its answer at 40 s."""
     sent: list[float] = []
 
@@ -660,9 +648,7 @@ async def test_a_terminating_namespace_is_distinguished_from_other_refusals() ->
     assert not errors.is_namespace_terminating(quota)
 
 
-async def test_a_request_without_an_answer_ends_with_its_timeout(
-    cluster: Cluster,
-) -> None:
+async def test_a_lost_answer_ends_with_the_timeout(cluster: Cluster) -> None:
     async def hang(_: Request) -> Response:
         await asyncio.sleep(1000)
         raise AssertionError
@@ -722,8 +708,6 @@ async def test_watches_are_limited_only_if_that_is_asked_for() -> None:
 
 
 class Observed:
-    """Records the calls of the metrics hooks."""
-
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, int, int]] = []
 
@@ -741,7 +725,6 @@ class Observed:
 
 
 async def test_every_request_is_observed() -> None:
-    """With its code, or as an error, and with the sizes of both bodies."""
     transport = Scripted(Response(200, {}, b"{}"), errors.TransportError("x"))
     observed = Observed()
     client = Client(transport, LoopClock(EPOCH), metrics=observed)

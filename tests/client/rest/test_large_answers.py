@@ -24,8 +24,6 @@ PART = b"x" * (1 << 20)
 
 
 class Endless:
-    """An answer that never ends, and how much of it was read."""
-
     def __init__(self, status: int) -> None:
         self.status = status
         self.headers: Mapping[str, str] = {}
@@ -42,8 +40,6 @@ class Endless:
 
 
 class Server:
-    """Answers each stream without an end, and each request with an empty list."""
-
     host = "endless"
 
     def __init__(self, answer: Endless) -> None:

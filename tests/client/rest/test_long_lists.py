@@ -45,9 +45,7 @@ def body_of(
 
 @pytest.mark.parametrize("is_sorted", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 2, 50, 500])
-async def test_a_list_in_slices_is_the_list_of_one_call(
-    count: int, *, is_sorted: bool
-) -> None:
+async def test_slices_make_the_same_list(count: int, *, is_sorted: bool) -> None:
     for seed in range(5):
         rng = random.Random(seed)
         items = [stateful_set(rng, number) for number in range(count)]
@@ -59,7 +57,6 @@ async def test_a_list_in_slices_is_the_list_of_one_call(
 
 
 async def test_other_tasks_get_a_turn_after_each_slice() -> None:
-    """And no slice is much longer than its size says."""
     items = [stateful_set(random.Random(1), number) for number in range(500)]
     body = body_of(items)
     turns = 0

@@ -4,30 +4,13 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from controller_manager.api.authentication.v1 import (
-    TOKEN_REVIEWS,
-    TokenReview,
-    TokenReviewStatus,
-    UserInfo,
-)
+from controller_manager.api import meta
+from controller_manager.api.authentication import v1
 from controller_manager.api.core.v1 import NODES
-from controller_manager.api.meta import (
-    ListMeta,
-    ObjectList,
-    PartialMetadata,
-    PartialObject,
-)
 from controller_manager.cel.schemas import Schemas
 from controller_manager.cel.types import Object
+from controller_manager.client.rest import serializer
 from controller_manager.client.rest.errors import Forbidden, error_from_response
-from controller_manager.client.rest.serializer import (
-    SLICE,
-    Added,
-    EventDecoder,
-    decode,
-    decode_list,
-    lines_of,
-)
 from controller_manager.client.rest.transport import Response
 
 
@@ -35,34 +18,36 @@ def test_a_review_of_a_user_with_an_empty_extra_value_is_read() -> None:
     """Go writes null for a list without elements in a map."""
     user = b'{"username":"a","groups":null,"extra":{"scopes":null,"ids":["1"]}}'
     body = b'{"status":{"authenticated":true,"user":%b,"audiences":null}}' % user
-    expected = TokenReview(
-        status=TokenReviewStatus(
+    expected = v1.TokenReview(
+        status=v1.TokenReviewStatus(
             authenticated=True,
-            user=UserInfo(username="a", extra={"scopes": (), "ids": ("1",)}),
+            user=v1.UserInfo(username="a", extra={"scopes": (), "ids": ("1",)}),
         )
     )
-    assert decode(TOKEN_REVIEWS.type, Response(200, {}, body)) == expected
+    assert serializer.decode(v1.TOKEN_REVIEWS.type, Response(200, {}, body)) == expected
 
 
-def _partial(name: str) -> PartialObject:
-    return PartialObject(metadata=PartialMetadata(name=name))
+def _partial(name: str) -> meta.PartialObject:
+    return meta.PartialObject(metadata=meta.PartialMetadata(name=name))
 
 
 async def test_a_list_with_nulls_is_read() -> None:
     item = b'{"metadata":{"name":"%b","namespace":%b,"labels":{"a":%b}}}'
     usual = item % (b"a" * 1000, b'""', b'""')
-    count = 3 * SLICE // len(usual)
+    count = 3 * serializer.SLICE // len(usual)
     items = [usual] * count
     items[count // 2] = item % (b"b", b"null", b"null")
     body = b'{"metadata":{"continue":null},"items":[%b]}' % b",".join(items)
-    found = await decode_list(PartialObject, body)
+    found = await serializer.decode_list(meta.PartialObject, body)
     expected = [
-        PartialObject(metadata=PartialMetadata(name="a" * 1000, labels={"a": ""}))
+        meta.PartialObject(
+            metadata=meta.PartialMetadata(name="a" * 1000, labels={"a": ""})
+        )
     ] * count
-    expected[count // 2] = PartialObject(
-        metadata=PartialMetadata(name="b", labels={"a": ""})
+    expected[count // 2] = meta.PartialObject(
+        metadata=meta.PartialMetadata(name="b", labels={"a": ""})
     )
-    assert found == ObjectList(ListMeta(), expected)
+    assert found == meta.ObjectList(meta.ListMeta(), expected)
 
 
 async def test_an_event_of_a_watch_with_nulls_is_read() -> None:
@@ -71,9 +56,9 @@ async def test_an_event_of_a_watch_with_nulls_is_read() -> None:
     async def chunks() -> AsyncGenerator[bytes, None]:
         yield b'{"type":"ADDED","object":{"metadata":{"name":"a","uid":null}}}\n'
 
-    (lines,) = [each async for each in lines_of(chunks())]
-    decoder = EventDecoder(PartialObject)
-    assert [decoder.decode(each) for each in lines] == [Added(_partial("a"))]
+    (lines,) = [each async for each in serializer.lines_of(chunks())]
+    decoder = serializer.EventDecoder(meta.PartialObject)
+    assert [decoder.decode(each) for each in lines] == [serializer.Added(_partial("a"))]
 
 
 def test_a_refusal_with_nulls_keeps_its_reason() -> None:

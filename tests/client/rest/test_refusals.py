@@ -7,14 +7,7 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Status
-from controller_manager.client.rest.errors import (
-    APIError,
-    TransportError,
-    error_from_response,
-    error_from_status,
-    gravest,
-    is_refusal,
-)
+from controller_manager.client.rest import errors
 from controller_manager.runtime.outcome import SyncError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -27,15 +20,15 @@ QUOTA = (
 ANSWERS = yaml.safe_load((DATA / "refusals.yaml").read_text())
 
 
-def error(code: int, reason: str, message: str) -> APIError:
-    return error_from_status(Status(code=code, reason=reason, message=message))
+def error(code: int, reason: str, message: str) -> errors.APIError:
+    return errors.error_from_status(Status(code=code, reason=reason, message=message))
 
 
 @pytest.mark.parametrize(
     "answer", ANSWERS["refused"], ids=lambda answer: answer["message"][:60]
 )
 def test_quota_validation_and_admission_refuse_an_object(answer: JSON) -> None:
-    assert is_refusal(error(**answer))
+    assert errors.is_refusal(error(**answer))
 
 
 @pytest.mark.parametrize(
@@ -43,20 +36,20 @@ def test_quota_validation_and_admission_refuse_an_object(answer: JSON) -> None:
 )
 def test_missing_rights_and_failures_are_no_refusals(answer: JSON) -> None:
     """Also if admission asks for the right, or a proxy chooses the code."""
-    assert not is_refusal(error(**answer))
+    assert not errors.is_refusal(error(**answer))
 
 
 def test_a_long_hostile_message_is_read_in_a_moment() -> None:
     """A tenant chooses the values in it; the time grows with its length only."""
     for start in ('forbidden: User "', 'a "', 'admission webhook "'):
         message = start * 200_000
-        assert is_refusal(error(403, "Forbidden", message))
-        assert is_refusal(error(422, "Invalid", message))
+        assert errors.is_refusal(error(403, "Forbidden", message))
+        assert errors.is_refusal(error(422, "Invalid", message))
 
 
 def test_an_answer_of_no_api_server_is_no_refusal() -> None:
-    assert not is_refusal(error_from_response(403, b"forbidden", None))
-    assert not is_refusal(error_from_response(422, b"", None))
+    assert not errors.is_refusal(errors.error_from_response(403, b"forbidden", None))
+    assert not errors.is_refusal(errors.error_from_response(422, b"", None))
 
 
 def test_the_cause_of_an_error_counts() -> None:
@@ -64,15 +57,15 @@ def test_the_cause_of_an_error_counts() -> None:
     refused.__cause__ = error(403, "Forbidden", QUOTA)
     outer = SyncError("not synced")
     outer.__cause__ = refused
-    assert is_refusal(outer)
-    assert not is_refusal(SyncError("exceeded quota"))
-    assert not is_refusal(TransportError("no answer"))
-    assert not is_refusal(None)
+    assert errors.is_refusal(outer)
+    assert not errors.is_refusal(SyncError("exceeded quota"))
+    assert not errors.is_refusal(errors.TransportError("no answer"))
+    assert not errors.is_refusal(None)
 
 
 def test_several_failures_are_a_refusal_only_if_all_are() -> None:
     quota, other = error(403, "Forbidden", QUOTA), error(422, "Invalid", "is invalid")
-    lost = TransportError("no answer")
-    assert gravest([quota, other]) is quota
-    assert gravest([quota, lost, other]) is lost
-    assert gravest([]) is None
+    lost = errors.TransportError("no answer")
+    assert errors.gravest([quota, other]) is quota
+    assert errors.gravest([quota, lost, other]) is lost
+    assert errors.gravest([]) is None

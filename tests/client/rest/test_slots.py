@@ -16,8 +16,6 @@ pytestmark = pytest.mark.looptime
 
 
 class Webhook:
-    """Delays each request by ten seconds, and notes when requests were sent."""
-
     def __init__(self, cluster: Cluster) -> None:
         self.sent: list[tuple[float, str]] = []
         cluster.server.handle = self.handle  # type: ignore[method-assign]
@@ -28,7 +26,6 @@ class Webhook:
         return Response(200, {}, b"{}")
 
     def count(self) -> dict[float, dict[str, int]]:
-        """Return how many requests of each namespace were sent at each time."""
         counts: dict[float, Counter[str]] = {}
         for time, namespace in self.sent:
             counts.setdefault(round(time, 6), Counter())[namespace] += 1
@@ -40,7 +37,6 @@ def now() -> float:
 
 
 async def sync(key: str, work: Callable[[], Awaitable[object]], after: float) -> float:
-    """Do the work of a key's sync after some seconds; return when it is done."""
     await asyncio.sleep(after)
     of_key = SYNC_KEY.set(key)
     try:
@@ -51,8 +47,6 @@ async def sync(key: str, work: Callable[[], Awaitable[object]], after: float) ->
 
 
 def deletes(client: Client, namespace: str, count: int) -> Callable[[], Awaitable[int]]:
-    """Return work that deletes some pods of a namespace at the same time."""
-
     async def work() -> int:
         pods = [client.delete(PODS, namespace, f"pod-{n}") for n in range(count)]
         return len(await asyncio.gather(*pods))
@@ -60,9 +54,7 @@ def deletes(client: Client, namespace: str, count: int) -> Callable[[], Awaitabl
     return work
 
 
-async def test_a_key_waits_for_one_request_of_another_key_at_most(
-    cluster: Cluster,
-) -> None:
+async def test_a_key_waits_for_one_request_of_another(cluster: Cluster) -> None:
     """500 requests of a key of its namespace are waiting; each takes ten seconds."""
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
@@ -71,9 +63,7 @@ async def test_a_key_waits_for_one_request_of_another_key_at_most(
     assert await busy == 160
 
 
-async def test_a_key_has_eight_requests_in_flight_while_another_key_waits(
-    cluster: Cluster,
-) -> None:
+async def test_a_key_has_eight_slots_while_another_waits(cluster: Cluster) -> None:
     """It has all of them while no other key waits."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
@@ -90,9 +80,7 @@ async def test_a_key_has_eight_requests_in_flight_while_another_key_waits(
     }
 
 
-async def test_a_key_of_another_namespace_does_not_wait_for_slow_requests(
-    cluster: Cluster,
-) -> None:
+async def test_another_namespace_waits_for_no_slow_request(cluster: Cluster) -> None:
     """A request gives its slot to other namespaces once it has waited for a second."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
@@ -113,9 +101,7 @@ async def test_a_key_of_another_namespace_does_not_wait_for_slow_requests(
     await asyncio.gather(*busy, return_exceptions=True)
 
 
-async def test_four_times_as_many_requests_may_be_in_flight_altogether(
-    cluster: Cluster,
-) -> None:
+async def test_four_times_as_many_requests_are_in_flight(cluster: Cluster) -> None:
     """However many namespaces are slow."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=4)
@@ -157,9 +143,7 @@ async def test_the_rate_limit_is_shared_by_turns_too(cluster: Cluster) -> None:
     assert await busy > 20
 
 
-async def test_a_slot_that_gets_free_as_its_waiter_is_cancelled_goes_to_another(
-    cluster: Cluster,
-) -> None:
+async def test_a_slot_of_a_cancelled_waiter_goes_on(cluster: Cluster) -> None:
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=1)
     first, second, third, fourth = (
@@ -175,9 +159,7 @@ async def test_a_slot_that_gets_free_as_its_waiter_is_cancelled_goes_to_another(
     assert [type(each) for each in ended] == [asyncio.CancelledError] * 2
 
 
-async def test_a_request_that_is_cancelled_leaves_its_slot_to_others(
-    cluster: Cluster,
-) -> None:
+async def test_a_cancelled_request_leaves_its_slot(cluster: Cluster) -> None:
     """While it waits for a slot, when it has just got one, and in flight."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=1)

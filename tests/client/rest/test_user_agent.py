@@ -19,7 +19,6 @@ def test_the_user_agent_of_the_daemon_begins_as_upstreams() -> None:
 
 
 def managers_of(cluster: Cluster, api: str, kind: str) -> list[set[str]]:
-    """Return the managers of the fields of each object, by its name."""
     found = cluster.server.catalogue.of(api, kind)
     assert found is not None
     stored = cluster.server.storage.collection(found.resource)
@@ -28,10 +27,7 @@ def managers_of(cluster: Cluster, api: str, kind: str) -> list[set[str]]:
 
 
 @pytest.mark.looptime
-async def test_the_daemons_writes_have_upstreams_field_manager(
-    cluster: Cluster,
-) -> None:
-    """Objects and their status; a command has another name."""
+async def test_writes_have_upstreams_field_manager(cluster: Cluster) -> None:
     user = User(cluster)
     async with cluster.manager(make_config(controllers=("replicaset-controller",))):
         await user.create(REPLICASETS, replica_set_json(replicas=1))

@@ -46,7 +46,6 @@ async def do_what_is_allowed(client: Client, deployment: Deployment) -> None:
 
 @pytest.mark.slow
 def test_the_type_checker_knows_what_may_be_written(tmp_path: Path) -> None:
-    """One run over all verbs: errors are where they are expected, and only there."""
     snippet = tmp_path / "verbs.py"
     snippet.write_text(VERBS)
     ran = subprocess.run(

@@ -13,7 +13,6 @@ NAMESPACE = "default"
 
 
 def service(name: str = "web", labels: JSON | None = None, **spec: Any) -> Service:
-    """Return a service; its selector is ``app: web`` by default."""
     metadata = {
         "name": name,
         "namespace": NAMESPACE,
@@ -66,7 +65,6 @@ def endpoint(address: str, *, ready: bool = True, **fields: Any) -> Endpoint:
 
 
 def endpoint_slice(name: str, *endpoints: Endpoint, **fields: Any) -> EndpointSlice:
-    """Return a slice of IPv4 addresses without labels and ports."""
     metadata = {"name": name, "namespace": NAMESPACE, "uid": f"{name}-uid"}
     metadata |= fields.pop("metadata", {})
     body = {"metadata": metadata, "addressType": "IPv4", "ports": [], **fields}

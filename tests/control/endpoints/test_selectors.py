@@ -8,14 +8,7 @@ from msgspec.structs import replace
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.pods import (
-    POD_INDEXES,
-    SERVICE_INDEXES,
-    ServicesOfPods,
-    pod_handler,
-    pods_of,
-    selects_pods,
-)
+from controller_manager.control.endpoints import pods
 from controller_manager.control.endpoints.slice_writes import SliceTracker
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
 from controller_manager.informers.store import Lister, Store
@@ -26,7 +19,7 @@ def services(*objects: Service) -> Lister[Service]:
     store: Store[Service] = Store()
     for each in objects:
         store.put(each)
-    return Lister(store, "Service", *SERVICE_INDEXES)
+    return Lister(store, "Service", *pods.SERVICE_INDEXES)
 
 
 ALL = services(
@@ -40,7 +33,9 @@ ALL = services(
 
 def seen_by_handler(old: Pod | None, new: Pod | None) -> list[str]:
     keys: list[str] = []
-    handler = pod_handler(ServicesOfPods(ALL), lambda key, _: keys.append(key))
+    handler = pods.pod_handler(
+        pods.ServicesOfPods(ALL), lambda key, _: keys.append(key)
+    )
     if old is None:
         assert new is not None
         handler.on_add(new)
@@ -54,23 +49,23 @@ def seen_by_handler(old: Pod | None, new: Pod | None) -> list[str]:
 def test_a_pod_backs_the_services_whose_selector_it_matches() -> None:
     """A service without a selector, or with an empty one, selects no pod."""
     canary = pod("a", labels={"app": "web", "track": "canary"})
-    assert sorted(ServicesOfPods(ALL).keys(canary)) == [
+    assert sorted(pods.ServicesOfPods(ALL).keys(canary)) == [
         "default/web",
         "default/web-canary",
     ]
-    assert ServicesOfPods(ALL).keys(pod("a")) == ["default/web"]
-    assert ServicesOfPods(ALL).keys(pod("a", labels={})) == ()
+    assert pods.ServicesOfPods(ALL).keys(pod("a")) == ["default/web"]
+    assert pods.ServicesOfPods(ALL).keys(pod("a", labels={})) == ()
 
 
 def test_the_pods_of_a_service_have_all_labels_of_its_selector() -> None:
     store: Store[Pod] = Store()
-    lister = Lister(store, "Pod", *POD_INDEXES)
+    lister = Lister(store, "Pod", *pods.POD_INDEXES)
     canary = pod("a", labels={"app": "web", "track": "canary"})
     for each in (canary, pod("b"), pod("c", labels={"track": "canary"})):
         store.put(each)
     wanted = service(selector={"app": "web", "track": "canary"})
-    assert list(pods_of(lister, wanted)) == [canary]
-    assert list(pods_of(lister, service(selector=None))) == []
+    assert list(pods.pods_of(lister, wanted)) == [canary]
+    assert list(pods.pods_of(lister, service(selector=None))) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +81,7 @@ def test_endpoints_of_pods_are_only_those_of_services_with_a_selector(
     spec: dict[str, Any], answer: bool
 ) -> None:
     """A service of the type ExternalName is an alias, even if it has a selector."""
-    assert selects_pods(service(**spec)) is answer
+    assert pods.selects_pods(service(**spec)) is answer
 
 
 OLD = pod("a", "10.1.0.1")
@@ -118,9 +113,7 @@ OLD = pod("a", "10.1.0.1")
         ),
     ],
 )
-def test_only_changes_that_endpoints_show_reach_a_service(
-    new: Pod, keys: list[str]
-) -> None:
+def test_only_changes_of_endpoints_reach_a_service(new: Pod, keys: list[str]) -> None:
     """New labels concern only services that win or lose the pod; a heartbeat none."""
     assert seen_by_handler(OLD, new) == keys
 
@@ -128,8 +121,8 @@ def test_only_changes_that_endpoints_show_reach_a_service(
 def test_changes_that_do_not_count_are_not_looked_up() -> None:
     """A standby ignores the changes that it sees."""
     keys: list[str] = []
-    services = ServicesOfPods(ALL)
-    handler = pod_handler(services, lambda key, _: keys.append(key), lambda: False)
+    services = pods.ServicesOfPods(ALL)
+    handler = pods.pod_handler(services, lambda key, _: keys.append(key), lambda: False)
     handler.on_add(OLD)
     handler.on_update(OLD, pod("a", "10.1.0.2"))
     handler.on_delete(OLD)
@@ -147,7 +140,7 @@ def test_a_pod_that_comes_or_goes_reaches_its_services() -> None:
 
 def test_the_services_of_pods_are_found_anew_after_each_change_of_a_service() -> None:
     store: Store[Service] = Store()
-    found = ServicesOfPods(Lister(store, "Service", *SERVICE_INDEXES))
+    found = pods.ServicesOfPods(Lister(store, "Service", *pods.SERVICE_INDEXES))
     labelled = pod("a")
     seen = [list(found.keys(labelled))]
     store.put(service("web"))

@@ -34,7 +34,6 @@ def subsets(*given: JSON) -> tuple[EndpointSubset, ...]:
 
 
 def subset(addresses: str, *ports: tuple[str, int], unready: str = "") -> JSON:
-    """Return a subset; addresses are the last parts of IPs."""
     found: JSON = {
         "addresses": [{"ip": f"10.0.0.{each}"} for each in addresses.split()],
         "notReadyAddresses": [{"ip": f"10.0.0.{each}"} for each in unready.split()],

@@ -16,21 +16,9 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.control.quota import device_claims
+from controller_manager.control.quota import device_claims, evaluators, scopes
 from controller_manager.control.quota.device_claims import resource_claim_usage
-from controller_manager.control.quota.evaluators import (
-    CLAIM_EVALUATOR,
-    claim_usage,
-    count_evaluator,
-    service_usage,
-    tracks_claim,
-)
 from controller_manager.control.quota.resources import is_counted, printed
-from controller_manager.control.quota.scopes import (
-    claim_meets,
-    pod_meets,
-    requirements_of,
-)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -57,7 +45,7 @@ def test_a_service_is_charged_for_its_node_ports_and_its_balancer(
     spec: JSON, node_ports: str, balancers: str
 ) -> None:
     service = msgspec.convert({"metadata": {}, "spec": spec}, Service)
-    assert printed(service_usage(service)) == {
+    assert printed(evaluators.service_usage(service)) == {
         "count/services": "1",
         "services": "1",
         "services.loadbalancers": balancers,
@@ -119,14 +107,14 @@ ONE_CLAIM = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
 def test_a_claim_is_charged_for_whole_bytes_also_by_its_class(
     subject: PersistentVolumeClaim, expected: dict[str, str]
 ) -> None:
-    assert printed(claim_usage(subject)) == expected
-    assert all(map(tracks_claim, expected))
+    assert printed(evaluators.claim_usage(subject)) == expected
+    assert all(map(evaluators.tracks_claim, expected))
 
 
 def test_a_claim_that_leaves_a_volume_attributes_class_calls_for_a_recount() -> None:
     """A change of its volume does not."""
     bound = claim("1Gi", volumeAttributesClassName="fast", volumeName="v")
-    footprint = CLAIM_EVALUATOR.footprint
+    footprint = evaluators.CLAIM_EVALUATOR.footprint
     unbound = claim("1Gi", volumeAttributesClassName="fast")
     assert footprint(bound, NOW) == footprint(unbound, NOW)
     assert footprint(bound, NOW) != footprint(claim("1Gi"), NOW)
@@ -213,7 +201,10 @@ def test_claims_may_be_charged_for_any_extended_resource_while_no_class_is_known
 
 
 def test_other_objects_are_counted_by_one_name_or_two() -> None:
-    secrets, jobs = count_evaluator("", "secrets"), count_evaluator("batch", "jobs")
+    secrets, jobs = (
+        evaluators.count_evaluator("", "secrets"),
+        evaluators.count_evaluator("batch", "jobs"),
+    )
     assert printed(secrets.usage(None, NOW)) == {"count/secrets": "1", "secrets": "1"}
     assert printed(jobs.usage(None, NOW)) == {"count/jobs.batch": "1"}
     assert secrets.tracks("secrets")
@@ -267,8 +258,8 @@ SIZED: JSON = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1
 )
 def test_a_scope_chooses_pods(scope: str, subject: Pod, is_met: bool) -> None:
     """The scopes of a quota, and a selector that says Exists, mean the same."""
-    (requirement,) = requirements_of(ResourceQuotaSpec(scopes=(scope,)))
-    assert pod_meets(requirement, subject, pod_level=True) is is_met
+    (requirement,) = scopes.requirements_of(ResourceQuotaSpec(scopes=(scope,)))
+    assert scopes.pod_meets(requirement, subject, pod_level=True) is is_met
 
 
 @pytest.mark.parametrize(
@@ -293,12 +284,12 @@ def test_a_selector_chooses_by_the_class_of_an_object(
 
     of_pods = requirement("PriorityClass")
     prioritised = pod(priorityClassName="high")
-    assert pod_meets(of_pods, prioritised, pod_level=True) is of_high
-    assert pod_meets(of_pods, pod(), pod_level=True) is of_none
+    assert scopes.pod_meets(of_pods, prioritised, pod_level=True) is of_high
+    assert scopes.pod_meets(of_pods, pod(), pod_level=True) is of_none
     of_claims = requirement("VolumeAttributesClass")
     named = claim("1", volumeAttributesClassName="high")
-    assert claim_meets(of_claims, named) is of_high
-    assert claim_meets(of_claims, claim("1")) is of_none
+    assert scopes.claim_meets(of_claims, named) is of_high
+    assert scopes.claim_meets(of_claims, claim("1")) is of_none
 
 
 def test_a_claim_is_in_each_class_that_its_volume_has_or_is_given() -> None:
@@ -309,7 +300,7 @@ def test_a_claim_is_in_each_class_that_its_volume_has_or_is_given() -> None:
     met = [
         name
         for name in ("a", "b", "c", "d")
-        if claim_meets(
+        if scopes.claim_meets(
             ScopedResourceSelectorRequirement(
                 scope_name="VolumeAttributesClass", operator="In", values=(name,)
             ),
@@ -317,5 +308,5 @@ def test_a_claim_is_in_each_class_that_its_volume_has_or_is_given() -> None:
         )
     ]
     assert met == ["a", "b", "c"]
-    (other,) = requirements_of(ResourceQuotaSpec(scopes=("BestEffort",)))
-    assert not claim_meets(other, subject)
+    (other,) = scopes.requirements_of(ResourceQuotaSpec(scopes=("BestEffort",)))
+    assert not scopes.claim_meets(other, subject)

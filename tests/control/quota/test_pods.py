@@ -45,7 +45,6 @@ def usage(subject: Pod, *, pod_level: bool = True) -> dict[str, str]:
 
 
 def charged(**amounts: str) -> dict[str, str]:
-    """Return the amounts of requests, each under both of its names."""
     return {**amounts, **{f"requests.{name}": each for name, each in amounts.items()}}
 
 
@@ -81,9 +80,7 @@ WHOLE = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
         ),
     ],
 )
-def test_a_pod_is_charged_for_the_sum_of_its_containers(
-    subject: Pod, expected: dict[str, str]
-) -> None:
+def test_containers_are_summed_up(subject: Pod, expected: dict[str, str]) -> None:
     assert usage(subject) == expected
     assert all(map(tracks, usage(subject)))
 
@@ -150,7 +147,6 @@ def resized(
     allocated: JSON | None = None,
     limits: JSON | None = None,
 ) -> JSON:
-    """Return the status of a container."""
     given = {"requests": in_use, "limits": limits}
     resources = {key: value for key, value in given.items() if value is not None}
     status: JSON = {"name": name, "allocatedResources": allocated}
@@ -166,7 +162,6 @@ LIMITED = {"cpu": "8", "memory": "1Gi"}
 def resizing(
     *requests: str, of: list[JSON], limits: JSON | None = None, refused: bool = False
 ) -> Pod:
-    """Return a pod of containers "a" and "b" that request CPU, and their statuses."""
     containers = [
         container(name, cpu=amount, limits=limits)
         for name, amount in zip("ab", requests, strict=False)
