@@ -12,12 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver.negotiation import check_object
@@ -45,6 +40,7 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry as this_build
 from controller_manager.version import USER_AGENT
 from tests.bound_claims import bind_claims
+from tests.streams import PassedTransport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
@@ -90,13 +86,8 @@ class Write:
 
 
 @dataclass
-class RecordingTransport:
-    inner: Transport
+class RecordingTransport(PassedTransport):
     writes: list[Write] = field(default_factory=list)
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: Request) -> Response:
         answer = await self.inner.request(request)
@@ -106,12 +97,6 @@ class RecordingTransport:
                 Write(request.method, request.path, answer.status, body, answer.body)
             )
         return answer
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 class Cluster:

@@ -4,38 +4,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from controller_manager.client.rest import transport
+from tests.streams import PassedTransport
 
 
 @dataclass
-class Meddler:
+class Meddler(PassedTransport):
     """Passes requests on; `meddle` may act before one, or answer in its place."""
 
-    inner: transport.Transport
     meddle: (
         Callable[[transport.Request], Awaitable[transport.Response | None]] | None
     ) = None
-    host: str = "meddler"
 
     async def request(self, request: transport.Request) -> transport.Response:
         answer = await self.meddle(request) if self.meddle else None
         return answer or await self.inner.request(request)
 
-    async def stream(self, request: transport.Request) -> transport.Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        """Leave the inner transport open: it is the cluster's."""
-
 
 @dataclass
-class Observer:
+class Observer(PassedTransport):
     """Passes requests on, and notes each with the status of its answer."""
-
-    inner: transport.Transport
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     def note(self, request: transport.Request, status: int) -> None:
         """Take a request and the status of its answer; a subclass implements it."""
@@ -50,6 +37,3 @@ class Observer:
         stream = await self.inner.stream(request)
         self.note(request, stream.status)
         return stream
-
-    async def close(self) -> None:
-        await self.inner.close()

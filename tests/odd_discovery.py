@@ -7,6 +7,7 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest import transport
+from tests.streams import PassedTransport
 
 ODD = "sub.example.com"
 
@@ -27,16 +28,11 @@ PROBLEM = (
 
 
 @dataclass
-class WithGroup:
+class WithGroup(PassedTransport):
     """Adds a group to discovery; `is_listed` makes a server without aggregation."""
 
-    inner: transport.Transport
     group: JSON
     is_listed: bool = False
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: transport.Request) -> transport.Response:
         if request.path.startswith(f"/apis/{ODD}/"):
@@ -54,12 +50,6 @@ class WithGroup:
         else:
             document["items"].insert(0, self.group)
         return replace(answer, body=json.dumps(document).encode())
-
-    async def stream(self, request: transport.Request) -> transport.Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        """Leave the inner transport open: it is the cluster's."""
 
 
 def _as_listed(resource: JSON) -> dict[str, Any]:

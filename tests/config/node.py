@@ -38,6 +38,7 @@ from controller_manager.registry import registry
 from tests.config.accounts import account_of
 from tests.config.control_plane import KUBERNETES, MANIFEST
 from tests.config.manifests import arguments_of, config_of, container_of
+from tests.streams import PassedTransport
 
 IMAGE: Final = "registry.example.com/controller-manager:0.4.1"
 UPSTREAM: Final = "registry.k8s.io/kube-controller-manager"
@@ -48,16 +49,11 @@ _POD_NAME: Final = f"kube-controller-manager-{NODE}"
 
 
 @dataclass
-class Wire:
+class Wire(PassedTransport):
     """The connection of one process: it is cut when the process is killed."""
 
-    inner: InMemoryTransport
     note: Callable[[str], None]
     is_cut: bool = False
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: Request) -> Response:
         self._check()
@@ -68,9 +64,6 @@ class Wire:
     async def stream(self, request: Request) -> Stream:
         self._check()
         return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
     def _check(self) -> None:
         if self.is_cut:

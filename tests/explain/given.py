@@ -12,6 +12,7 @@ from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.explain.view import View
 from tests.clusters import EPOCH, Cluster
+from tests.streams import FakeTransport
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _AGE = re.compile(r"(in )?(\d+)([ms])(?(1)| ago)")
@@ -30,15 +31,13 @@ _OF_METADATA = {
 _CLUSTER_WIDE = ("nodes", "namespaces", "storageclasses", "persistentvolumes")
 
 
-class Given:
+class Given(FakeTransport):
     """Answers with given objects, by the plural of their resource.
 
     It looks at no label selector; of the field selectors only at that of a pod's node.
     A plural in `refused` is answered with 403. With `page` a list has this number of
     objects at most, and the limit does not count. Custom rollouts have a scale.
     """
-
-    host = "given"
 
     def __init__(
         self, *, refused: tuple[str, ...] = (), page: int = 0, **objects: list[JSON]

@@ -18,6 +18,7 @@ from controller_manager.explain.target import parse_target
 from controller_manager.explain.view import Unread
 from tests.clusters import Cluster
 from tests.explain.given import Given, built, view_of
+from tests.streams import PassedTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -38,20 +39,15 @@ def add_node(cluster: Cluster, name: str = "node-0") -> None:
 
 
 @dataclass
-class Slow:
+class Slow(PassedTransport):
     """Answers each request after some seconds; refuses some, and hangs at some."""
 
-    inner: transport.Transport
     refused: tuple[str, ...] = ()
     seconds: float = 1
     hangs: str = "nothing"
     seen: Counter[str] = field(default_factory=Counter)
     at_once: int = 0
     most: int = 0
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: transport.Request) -> transport.Response:
         self.seen[f"{request.path} {request.query}"] += 1
@@ -62,12 +58,6 @@ class Slow:
         if request.path.endswith(self.refused):
             return transport.Response(403, {}, b'{"kind":"Status","message":"no"}')
         return await self.inner.request(request)
-
-    async def stream(self, request: transport.Request) -> transport.Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 async def test_objects_are_explained_eight_at_a_time(cluster: Cluster) -> None:

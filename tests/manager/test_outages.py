@@ -14,7 +14,7 @@ from controller_manager.options.config import ClientConfig
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.custom_resources import DEFINITIONS, definition
-from tests.streams import PassedStream
+from tests.streams import PassedStream, PassedTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -26,17 +26,12 @@ attempts come at once, after 0.8 to 1.6 s, and after another 1.6 to 3.2 s."""
 
 
 @dataclass
-class Unreachable:
+class Unreachable(PassedTransport):
     """A transport whose server refuses connections for a while."""
 
-    inner: transport.Transport
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_down: bool = False
     refused: int = 0
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     def begin(self) -> None:
         self.is_down = True
@@ -59,9 +54,6 @@ class Unreachable:
             self.refused += 1
             msg = f"{request.path}: cannot connect: Connection refused"
             raise NotSent(msg)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 @dataclass

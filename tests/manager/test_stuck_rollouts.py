@@ -23,12 +23,7 @@ from controller_manager.api.meta import AnyResource, ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver.security import User as Named
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
@@ -39,6 +34,7 @@ from controller_manager.runtime.registry import RootCause
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
+from tests.streams import PassedTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -53,26 +49,15 @@ MENDED = {"spec": {"containers": [{"name": "app", "image": "nginx:1.28"}]}}
 
 
 @dataclass
-class Refusing:
-    inner: Transport
+class Refusing(PassedTransport):
     words: list[str] = field(default_factory=list)
     reads: int = 0
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: Request) -> Response:
         self.reads += request.method == "GET"
         if any(each in request.path for each in self.words):
             return Response(HTTPStatus.FORBIDDEN, {}, b'{"kind": "Status"}')
         return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 @dataclass

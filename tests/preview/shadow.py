@@ -10,31 +10,22 @@ from dataclasses import dataclass, field, replace
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, PreviewConfig
 from controller_manager.preview.report import Report
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
+from tests.streams import PassedTransport
 
 
 @dataclass
-class Witness:
+class Witness(PassedTransport):
     """Passes all requests on; records those that could write."""
 
-    inner: Transport
     writes: list[str] = field(default_factory=list)
     dry_runs: int = 0
     reads: int = 0
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     async def request(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD") and "reviews" not in request.path:
@@ -44,12 +35,6 @@ class Witness:
                 self.writes.append(f"{request.method} {request.path}")
         self.reads += request.method == "GET"
         return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 @dataclass

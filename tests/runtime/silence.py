@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from controller_manager.client.rest import transport
-from tests.streams import PassedStream
+from tests.streams import PassedStream, PassedTransport
 
 
 @dataclass
@@ -21,15 +21,10 @@ class SilentStream(PassedStream):
 
 
 @dataclass
-class SilentWatches:
+class SilentWatches(PassedTransport):
     """Passes everything on, but for events of the resources that are silenced."""
 
-    inner: transport.Transport
     _speaks: dict[str, asyncio.Event] = field(default_factory=dict)
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
 
     def _of(self, plural: str) -> asyncio.Event:
         if plural not in self._speaks:
@@ -45,12 +40,6 @@ class SilentWatches:
         """Let the events of a resource through again, those of meanwhile first."""
         self._of(plural).set()
 
-    async def request(self, request: transport.Request) -> transport.Response:
-        return await self.inner.request(request)
-
     async def stream(self, request: transport.Request) -> transport.Stream:
         plural = request.path.rpartition("/")[2]
         return SilentStream(await self.inner.stream(request), self._of(plural))
-
-    async def close(self) -> None:
-        await self.inner.close()

@@ -8,13 +8,14 @@ import pytest
 
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, Decision, ReviewError
 from controller_manager.serving.reviews import AUTHENTICATED, User
 from tests.clusters import Cluster
+from tests.streams import FakeTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -22,10 +23,8 @@ _ALLOWED = b'{"status":{"allowed":true}}'
 _KNOWN = b'{"status":{"authenticated":true,"user":{"username":"a","groups":null}}}'
 
 
-class _Failing:
+class _Failing(FakeTransport):
     """Fails with each of some failures, then answers; notes when it was asked."""
-
-    host = "test"
 
     def __init__(self, failures: Sequence[Exception | Response], answer: bytes) -> None:
         self._left = [*failures]
@@ -38,12 +37,6 @@ class _Failing:
         if isinstance(failure, Exception):
             raise failure
         return failure
-
-    async def stream(self, request: Request) -> Stream:
-        raise AssertionError(request)
-
-    async def close(self) -> None:
-        raise AssertionError
 
     def waits(self) -> list[float]:
         times = zip(self.asked, self.asked[1:], strict=False)

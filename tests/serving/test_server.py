@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotSent, TransportError
 from controller_manager.client.rest.limits import RequestLimiter
-from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
@@ -53,6 +53,7 @@ from tests.serving.servers import (
     serving,
     trusting,
 )
+from tests.streams import FakeTransport
 
 # Endpoints
 
@@ -507,20 +508,12 @@ async def test_all_in_use_means_refused(monkeypatch: pytest.MonkeyPatch) -> None
         }
 
 
-class _Hanging:
+class _Hanging(FakeTransport):
     """A transport to an API server that does not answer."""
-
-    host = "test"
 
     async def request(self, _: Request) -> Response:
         await asyncio.sleep(60)
         raise AssertionError
-
-    async def stream(self, _: Request) -> Stream:
-        raise AssertionError
-
-    async def close(self) -> None:
-        pass
 
 
 async def test_requests_that_wait_for_a_review_do_not_shut_out_a_probe() -> None:

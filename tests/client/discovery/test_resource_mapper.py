@@ -13,15 +13,11 @@ from controller_manager.client.discovery.resource_mapper import (
 from controller_manager.client.discovery.resources import ServedResource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import TransportError
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
 from tests.controllers.custom_resources import DEFINITIONS, definition
 from tests.controllers.user import User
+from tests.streams import PassedTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -29,11 +25,9 @@ _READ_ALL = ["/api", "/apis"]
 
 
 @dataclass
-class _Watched:
-    inner: Transport
+class _Watched(PassedTransport):
     paths: list[str] = field(default_factory=list)
     broken: bool = False
-    host: str = "test"
 
     async def request(self, request: Request) -> Response:
         self.paths.append(request.path)
@@ -42,12 +36,6 @@ class _Watched:
             msg = "no answer"
             raise TransportError(msg)
         return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        raise AssertionError(request)
-
-    async def close(self) -> None:
-        raise AssertionError
 
 
 @pytest.fixture(name="transport")

@@ -17,9 +17,10 @@ from controller_manager.client.discovery.resources import (
 )
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import ProtocolError
-from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH
+from tests.streams import FakeTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -34,10 +35,9 @@ _DEPLOYMENTS = ServedResource(
 
 
 @dataclass
-class _Served:
+class _Served(FakeTransport):
     documents: Mapping[str, Any]
     media: str = _AGGREGATED
-    host: str = "test"
     paths: list[str] = field(default_factory=list)
 
     async def request(self, request: Request) -> Response:
@@ -46,12 +46,6 @@ class _Served:
             return Response(404, {}, b'{"kind":"Status","code":404}')
         body = json.dumps(self.documents[request.path]).encode()
         return Response(200, {"content-type": self.media}, body)
-
-    async def stream(self, request: Request) -> Stream:
-        raise AssertionError(request)
-
-    async def close(self) -> None:
-        raise AssertionError
 
 
 def _client(documents: Mapping[str, Any], media: str = _AGGREGATED) -> Client:

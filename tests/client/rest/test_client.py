@@ -33,6 +33,7 @@ from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, 
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH, Cluster
+from tests.streams import FakeTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -262,9 +263,7 @@ async def test_discovery_returns_the_served_resources(cluster: Cluster) -> None:
 # Failures
 
 
-class Scripted:
-    host = "scripted"
-
+class Scripted(FakeTransport):
     def __init__(self, *answers: Response | Exception) -> None:
         self.answers = deque(answers)
         self.requests: list[Request] = []
@@ -278,9 +277,6 @@ class Scripted:
 
     async def stream(self, request: Request) -> Stream:
         raise errors.TransportError(request.path)
-
-    async def close(self) -> None:
-        pass
 
 
 def status(code: int, reason: str, **more: Any) -> bytes:
