@@ -77,6 +77,7 @@ class Aggregator:
         self._services = server.storage.collection(API_SERVICES.resource)
         self._certificate = certificate
         self._remotes: dict[Version, RemoteServer] = {}
+        self._answering: set[Version] = set()
 
     async def run(self) -> None:
         """Look at all APIServices again and again, until cancelled."""
@@ -103,14 +104,14 @@ class Aggregator:
     def _forget(self, remote: Sequence[JSON]) -> None:
         wanted = {_version_of(each) for each in remote}
         for version in [each for each in self._remotes if each not in wanted]:
-            self._server.remove_remote(*version)
+            self._end(version)
             del self._remotes[version]
 
     async def _look_at(self, obj: JSON) -> None:
         """Ask the server of an APIService what it serves; store the condition."""
         version, service = _version_of(obj), obj["spec"]["service"]
         known = self._server.catalogue.kinds(*version)
-        if known is not None and not self._server.is_remote(*version):
+        if known is not None and version not in self._answering:
             return  # this server serves it, as the metrics
         remote = self._remotes.get(version)
         if remote is None or remote.spec != obj["spec"]:
@@ -120,16 +121,22 @@ class Aggregator:
         try:
             kinds = kinds_in(await remote.discovered(path), version)
         except Refusal as refusal:
-            self._server.remove_remote(*version)
+            self._end(version)
             where = f"https://{remote.host}:{service['port']}{path}"
             message = f"failing or missing response from {where}: {refusal.message}"
             self._tell(obj, ("False", UNREACHED, message))
             return
-        if kinds != remote.kinds or not self._server.is_remote(*version):
-            self._server.remove_remote(*version)
+        if kinds != remote.kinds or version not in self._answering:
+            self._end(version)
             remote.kinds = kinds
-            self._server.add_remote(*version, remote)
+            self._answering.add(version)
+            self._server.aggregate(*version, remote)
         self._tell(obj, PASSED)
+
+    def _end(self, version: Version) -> None:
+        if version in self._answering:
+            self._answering.remove(version)
+            self._server.end_aggregation(*version)
 
     def _tell(self, obj: JSON, condition: tuple[str, str, str]) -> None:
         """Store the condition of an APIService, unless it or its service is gone."""

@@ -21,7 +21,6 @@ from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIS
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Document
-from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.registry import authentication
 from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
@@ -67,6 +66,7 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
+from . import metrics
 from .registry import find_storages, kinds_with
 from .registry.flowcontrol import add_bootstrap_flows
 from .snapshot import PATH, SnapshotEndpoint
@@ -272,8 +272,9 @@ class APIServer(GenericAPIServer):
         )
         self._account_tokens: AccountTokens | None = None
         self._knows_everybody = False
-        for api in metrics_apis(storage, clock, self.catalogue.of):
-            self.aggregate(api)
+        for group, version in metrics.VERSIONS.items():
+            api = metrics.MetricsAPI(group, storage, clock, self.catalogue.of)
+            self.aggregate(group, version, api)
         # Without a plugin: the namespaces of the roles may not exist yet.
         self._unchecked = Objects(storage, clock, rng, Chain())
         self._add_objects(service_cluster_ip_range)

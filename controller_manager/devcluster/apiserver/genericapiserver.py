@@ -1,26 +1,24 @@
 """The API server's core: a function from request to answer."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from email.utils import format_datetime
 from typing import Final, Protocol
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import discovery
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.query import check_write_options, is_true
-from controller_manager.devcluster.storage import Storage, Stored
+from controller_manager.devcluster.scheme.query import check_write_options
+from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.logs import Logger, silent_logger
 
 from . import responses
 from .admission import Chain
 from .discovery import PROBES, probe_answer
 from .kind import Catalogue, Kind
-from .negotiation import Form, accepted, header, wanted_form
+from .negotiation import Form, accepted, header
 from .objects import Objects, RESTStorage
 from .openapi import OpenAPI
 from .reading import Reader
@@ -39,56 +37,6 @@ from .request_info import (
 from .security import ANONYMOUS, Attributes, Authorizer, Tokens, User, forbid_anonymous
 from .writing import Deleter, Writer
 
-# APIs that a part of the cluster answers without storage (kube-aggregator).
-
-
-class AggregatedAPI(Protocol):
-    """A group version that is not stored and read only."""
-
-    @property
-    def group(self) -> str:
-        """The group."""
-
-    @property
-    def version(self) -> str:
-        """The version of the group."""
-
-    @property
-    def kinds(self) -> Sequence[Kind]:
-        """The kinds that discovery shows; objects of these kinds are not stored."""
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JSON]:
-        """Return the status and the body of the answer to a GET."""
-
-
-def aggregated(
-    api: AggregatedAPI, resource: str, request: Request, now: datetime
-) -> Response:
-    """Answer a GET about a resource, as a Table if the request wants one.
-
-    Raises Refusal 405 for all other requests.
-    """
-    query = dict(request.query)
-    if request.method != "GET" or is_true(query, "watch"):
-        raise statuses.method_not_allowed()
-    status, body = api.answer(request.path, query)
-    if status == 200:
-        body = _in_form(api, resource, body, request, now)
-    return responses.json_response(status, body)
-
-
-def _in_form(
-    api: AggregatedAPI, resource: str, body: JSON, request: Request, now: datetime
-) -> JSON:
-    """Return an answer about a resource as a Table, if the request wants one."""
-    kind = next((each for each in api.kinds if each.plural == resource), None)
-    if kind is None or wanted_form(header(request.headers, "accept")) != Form.TABLE:
-        return body
-    items = [Stored(obj, 0) for obj in body.get("items", [body])]
-    include = dict(request.query).get("includeObject", "Metadata")
-    return responses.table(kind, items, now, include, body["metadata"])
-
-
 # The API server's core: a function from request to answer.
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
@@ -98,8 +46,8 @@ Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
 """Answers requests about a subresource, such as the log of a pod; raises Refusal."""
 
 
-class RemoteAPI(Protocol):
-    """A group version of another API server."""
+class AggregatedAPI(Protocol):
+    """A group version that another part or another API server answers."""
 
     @property
     def kinds(self) -> Sequence[Kind]:
@@ -148,7 +96,6 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission, after_write)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
-        self._remotes: dict[tuple[str, str], RemoteAPI] = {}
         self._connectors: dict[tuple[str, str], Connector] = {}
         self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
@@ -167,30 +114,19 @@ class GenericAPIServer:
             Deleter(self.objects, self._reader.select),
         )
 
-    def aggregate(self, api: AggregatedAPI) -> None:
-        """Serve an API that is not stored."""
-        self._apis[api.group, api.version] = api
-        self.catalogue.add_version(api.group, api.version)
+    def aggregate(self, group: str, version: str, api: AggregatedAPI) -> None:
+        """Let an API answer the requests about a group version (kube-aggregator)."""
+        self.end_aggregation(group, version)
+        self._apis[group, version] = api
+        self.catalogue.add_version(group, version)
         for kind in api.kinds:
             self.catalogue.add(kind)
 
-    def add_remote(self, group: str, version: str, remote: RemoteAPI) -> None:
-        """Let another server answer the requests about a group version."""
-        self.remove_remote(group, version)
-        self._remotes[group, version] = remote
-        self.catalogue.add_version(group, version)
-        for kind in remote.kinds:
-            self.catalogue.add(kind)
-
-    def remove_remote(self, group: str, version: str) -> None:
-        """Serve a group version of another server no longer."""
-        if remote := self._remotes.pop((group, version), None):
-            for kind in remote.kinds:
+    def end_aggregation(self, group: str, version: str) -> None:
+        """Serve a group version of an aggregated API no longer."""
+        if api := self._apis.pop((group, version), None):
+            for kind in api.kinds:
                 self.catalogue.remove(kind)
-
-    def is_remote(self, group: str, version: str) -> bool:
-        """Tell whether another server answers requests about a group version."""
-        return (group, version) in self._remotes
 
     def serve(self, path: str, handler: PathHandler) -> None:
         """Let a handler answer the requests of a path that is no resource."""
@@ -315,13 +251,10 @@ class GenericAPIServer:
         request: Request,
         user: User,
     ) -> Response | StreamingResponse:
-        if remote := self._remotes.get(group_version):
-            return await remote.answer(request, user)
+        if api := self._apis.get(group_version):
+            return await api.answer(request, user)
         if self.catalogue.kinds(*group_version) is None:
             return responses.no_such_path()
-        if api := self._apis.get(group_version):
-            resource = _attributes(request).resource
-            return aggregated(api, resource, request, self._clock.now())
         query = dict(request.query)
         target = find_target(self.catalogue, group_version, rest, query, user)
         if target.subresource and not target.kind.subresource(target.subresource):

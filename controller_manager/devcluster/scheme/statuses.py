@@ -1,11 +1,25 @@
 """The Status bodies with which an API server refuses (api/errors)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
+
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 class Refusal(Exception):
@@ -136,6 +150,11 @@ def _details(group: str, kind: str, name: str) -> JSON:
         details["group"] = group
     details["kind"] = kind
     return details
+
+
+def of_code(code: int, message: str, reason: str = "") -> Refusal:
+    """Return a refusal whose reason is that of the code, unless it is given."""
+    return Refusal(code, reason or _REASONS.get(code, ""), message)
 
 
 def bad_request(message: str) -> Refusal:

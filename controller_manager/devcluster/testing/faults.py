@@ -43,7 +43,7 @@ from controller_manager.devcluster.manifests import (
 )
 from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
 from controller_manager.devcluster.scheme.query import is_true
-from controller_manager.devcluster.scheme.statuses import Refusal, conflict, expired
+from controller_manager.devcluster.scheme.statuses import conflict, expired, of_code
 from controller_manager.devcluster.snapshot import (
     DataError,
     read_snapshot,
@@ -336,19 +336,6 @@ _LIST_EXPIRED: Final = (
     "You can start a new list without the continue parameter."
 )
 _TOO_MANY: Final = b"Too many requests, please try again later.\n"
-_REASONS: Final = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    409: "Conflict",
-    410: "Expired",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 
 
 class Faults:
@@ -443,7 +430,7 @@ class Faults:
         **which: Unpack[Which],
     ) -> Fault:
         """Refuse with a Status of this code; the reason is that of the code."""
-        refusal = Refusal(code, reason or _REASONS.get(code, ""), message)
+        refusal = of_code(code, message, reason)
 
         async def act(request: Request, answer: Answering) -> Answer:
             del request, answer

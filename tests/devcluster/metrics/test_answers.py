@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.answers import (
+from controller_manager.devcluster.metrics import (
     SettingsError,
     answer,
     parse_settings,
 )
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.devcluster.metrics.pods import running
 from tests.devcluster.rows import rows
 
@@ -31,7 +32,10 @@ PODS = [
 
 
 def ask(settings: str, path: str, **query: str) -> tuple[int, JSON]:
-    return answer(parse_settings(settings), PODS, path, query, NOW)
+    try:
+        return 200, answer(parse_settings(settings), PODS, path, query, NOW)
+    except Refusal as refusal:
+        return refusal.code, refusal.status()
 
 
 def values(settings: str, path: str, **query: str) -> list[Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.answers import SettingsError, loads_of
+from controller_manager.devcluster.metrics import SettingsError, loads_of
 from tests.devcluster.metrics.pods import annotated, running
 
 WEB = {"uid": "web", "controller": True}

@@ -13,7 +13,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
-from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
+from controller_manager.devcluster.metrics import CONFIG_MAP, KEY
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config
