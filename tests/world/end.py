@@ -97,6 +97,7 @@ _WORDS: Final = tuple(
 _ANYWHERE: Final = ("resourceVersion", *_LABELS)
 """Keys that are left out wherever they are."""
 
+_ATTACHED_ONCE: Final = "external-attacher/devcluster"
 _SECRET: Final = ("request", "token", "trustBundle", "ca.crt")
 
 
@@ -349,6 +350,15 @@ def _attachment(each: JSON) -> JSON:
     return each
 
 
+def _volume(volume: JSON) -> JSON:
+    """Leave out the attacher's finalizer: it tells that it was attached once."""
+    metadata = volume["metadata"]
+    metadata["finalizers"] = [
+        each for each in metadata.get("finalizers", ()) if each != _ATTACHED_ONCE
+    ]
+    return volume
+
+
 def _storage_version(each: JSON) -> JSON:
     """Leave out which servers users have registered: some found it taken away."""
     each.pop("status", None)
@@ -377,6 +387,7 @@ _SPECIAL: Final = {
     "horizontalpodautoscalers": _autoscaler,
     "endpointslices": _slice,
     "endpoints": _endpoints,
+    "persistentvolumes": _volume,
     "resourceclaims": _device_claim,
     "volumeattachments": _attachment,
 }
