@@ -1,23 +1,28 @@
-"""The variables of containers, and the files of volumes that objects fill.
+"""The variables of containers, the files of volumes, and the objects that fill them.
 
 Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go; pkg/kubelet/envvars;
-k8s.io/kubernetes/third_party/forked/golang/expansion; pkg/fieldpath.
+k8s.io/kubernetes/third_party/forked/golang/expansion; pkg/fieldpath; the plugins
+configmap, secret and projected in pkg/volume.
 """
 
 import json
 import re
 from base64 import b64decode
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
+from controller_manager.devcluster.csi.driver import Waiting
 from controller_manager.devcluster.registry.core import configuration
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
-from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.storage import Key, Storage
 
+from .events import Reporter, warning
 from .node_status import addresses_of, pod_address
 
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
@@ -40,13 +45,45 @@ def with_references(text: str, variables: Mapping[str, str]) -> str:
     )
 
 
+_ROOT_CA: Final = "kube-root-ca.crt"
+"""A config map of a controller that may not run here: pods start without it."""
+
+_ALL: Final = ""
+_MISSING: Final = {
+    "configmap": "configmap references non-existent config key: ",
+    "secret": "references non-existent secret key: ",
+}
+
+
+class _Source(Struct, frozen=True):
+    """A config map or a secret that a pod needs, and one of its keys, or all."""
+
+    resource: str
+    key: Key
+    item: str = _ALL
+
+    @property
+    def not_found(self) -> str:
+        """The kubelet's message if the object does not exist."""
+        return f'{self.resource} "{self.key[1]}" not found'
+
+    @property
+    def no_item(self) -> str:
+        """The kubelet's message about a volume if the object lacks the key."""
+        if self.resource == "configmap":
+            return f"configmap references non-existent config key: {self.item}"
+        return f"references non-existent secret key: {self.item}"
+
+
 class Environment:
     """Makes the variables of containers."""
 
     def __init__(self, storage: Storage, families: Sequence[str]) -> None:
         """Take the families of the pods' addresses."""
-        self._config_maps = storage.collection(configuration.CONFIG_MAPS.resource)
-        self._secrets = storage.collection(configuration.SECRETS.resource)
+        self._collections = {
+            "configmap": storage.collection(configuration.CONFIG_MAPS.resource),
+            "secret": storage.collection(configuration.SECRETS.resource),
+        }
         self._services = storage.collection(SERVICE.resource)
         self._nodes = storage.collection(NODE.resource)
         self._families = families
@@ -95,18 +132,18 @@ class Environment:
         return None
 
     def _config_map(self, pod: JSON, reference: JSON) -> Mapping[str, str]:
-        key = pod["metadata"]["namespace"], reference.get("name", "")
-        stored = self._config_maps.get(key)
-        return (stored.obj.get("data") or {}) if stored else {}
+        return self._data("configmap", pod, reference)
 
     def _secret(self, pod: JSON, reference: JSON) -> Mapping[str, str]:
-        key = pod["metadata"]["namespace"], reference.get("name", "")
-        stored = self._secrets.get(key)
-        data = (stored.obj.get("data") or {}) if stored else {}
         return {
             name: b64decode(value).decode(errors="replace")
-            for name, value in data.items()
+            for name, value in self._data("secret", pod, reference).items()
         }
+
+    def _data(self, resource: str, pod: JSON, reference: JSON) -> Mapping[str, str]:
+        key = pod["metadata"]["namespace"], reference.get("name", "")
+        stored = self._collections[resource].get(key)
+        return (stored.obj.get("data") or {}) if stored else {}
 
     def content(
         self, pod: JSON, container: JSON, volume: JSON, path: str
@@ -204,6 +241,39 @@ class Environment:
                 found.update(_of_service(stored.obj))
         return found
 
+    # Missing config maps and secrets
+
+    def problem_of_container(self, pod: JSON, container: JSON) -> str:
+        """Return why the variables of a container cannot be made, empty if they can."""
+        for source in _of_container(pod, container):
+            data = self._keys(source)
+            if data is None:
+                return _not_found(source)
+            if source.item and source.item not in data:
+                namespace, name = source.key
+                kind = "ConfigMap" if source.resource == "configmap" else "Secret"
+                return f"couldn't find key {source.item} in {kind} {namespace}/{name}"
+        return ""
+
+    def problem_of_volumes(self, pod: JSON) -> tuple[str, str] | None:
+        """Return a volume that cannot be mounted, and the reason; `None` if all can."""
+        for volume in pod["spec"].get("volumes", ()):
+            for source in _of_volume(pod, volume):
+                data = self._keys(source)
+                if data is None:
+                    return volume["name"], _not_found(source)
+                if source.item and source.item not in data:
+                    return volume["name"], _MISSING[source.resource] + source.item
+        return None
+
+    def _keys(self, source: _Source) -> Container[str] | None:
+        """Return the keys of an object, `None` if it does not exist."""
+        stored = self._collections[source.resource].get(source.key)
+        if stored is None:
+            return None
+        obj = stored.obj
+        return {*(obj.get("data") or ()), *(obj.get("binaryData") or ())}
+
 
 def variables_of_runtime(pod: JSON) -> dict[str, str]:
     """Return the variables that a container has besides those of its kubelet."""
@@ -249,3 +319,114 @@ def _of_service(service: JSON) -> Iterator[tuple[str, str]]:
 
 def _variable(name: str) -> str:
     return name.replace("-", "_").upper()
+
+
+# The pods that wait for config maps and secrets.
+
+
+class Sources:
+    """Tells kubelets when the config maps and secrets of their pods may exist.
+
+    Upstream kubelets poll; here a change of an object that a pod waits for makes a
+    kubelet check again.
+    """
+
+    def __init__(self, environment: Environment, report: Reporter) -> None:
+        self._environment = environment
+        self._report = report
+        self._waiting = Waiting()
+
+    def prepare(self, pod: JSON) -> bool:
+        """Mount the config maps and secrets of a pod; tell whether all exist.
+
+        If one is missing, an event says so once, and the pod waits.
+        """
+        problem = self._environment.problem_of_volumes(pod)
+        if problem is None:
+            self.forget(_key(pod))
+            return True
+        if _key(pod) in self._waiting:
+            return False
+        volume, why = problem
+        message = f'MountVolume.SetUp failed for volume "{volume}" : {why}'
+        self._report.kubelet(pod, warning("FailedMount", message))
+        self.wait(pod)
+        return False
+
+    def wait(self, pod: JSON) -> None:
+        """Remember that a pod waits for its config maps and secrets."""
+        self._waiting.add(_key(pod), _sources_of(pod))
+
+    def forget(self, key: Key) -> None:
+        """Forget a pod that no longer waits."""
+        self._waiting.discard(key)
+
+    def waiting(self) -> Sequence[Key]:
+        """Return all pods that wait."""
+        return list(self._waiting)
+
+    def waiting_for(self, resource: str, key: Key) -> Sequence[Key]:
+        """Return the pods that wait for a ``configmap`` or a ``secret``."""
+        return self._waiting.waiting_for((resource, key))
+
+
+def _not_found(source: _Source) -> str:
+    return f'{source.resource} "{source.key[1]}" not found'
+
+
+def _key(pod: JSON) -> Key:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+
+def _sources_of(pod: JSON) -> frozenset[tuple[str, Key]]:
+    spec = pod["spec"]
+    found: set[tuple[str, Key]] = set()
+    for each in (*spec.get("initContainers", ()), *spec["containers"]):
+        found |= {(each.resource, each.key) for each in _of_container(pod, each)}
+    for each in spec.get("volumes", ()):
+        found |= {(each.resource, each.key) for each in _of_volume(pod, each)}
+    return frozenset(found)
+
+
+def _of_container(pod: JSON, container: JSON) -> Iterator[_Source]:
+    """Yield the needs of a container's variables, in the order of kubelets."""
+    for each in container.get("envFrom") or ():
+        yield from _source(pod, "configmap", each.get("configMapRef"))
+        yield from _source(pod, "secret", each.get("secretRef"))
+    for each in container.get("env") or ():
+        value = each.get("valueFrom") or {}
+        for resource, field in (
+            ("configmap", "configMapKeyRef"),
+            ("secret", "secretKeyRef"),
+        ):
+            reference = value.get(field)
+            yield from _source(pod, resource, reference, (reference or {}).get("key"))
+
+
+def _of_volume(pod: JSON, volume: JSON) -> Iterator[_Source]:
+    """Yield the needs of a volume, also of a projected volume."""
+    parts = (volume.get("projected") or {}).get("sources") or ()
+    for each in (volume, *parts):
+        yield from _items(pod, "configmap", each.get("configMap"))
+        yield from _items(pod, "secret", each.get("secret"))
+
+
+def _items(pod: JSON, resource: str, reference: JSON | None) -> Iterator[_Source]:
+    if not reference:
+        return
+    items = reference.get("items") or ()
+    for each in items:
+        yield from _source(pod, resource, reference, each.get("key"))
+    if not items:
+        yield from _source(pod, resource, reference)
+
+
+def _source(
+    pod: JSON, resource: str, reference: JSON | None, item: str | None = _ALL
+) -> Iterator[_Source]:
+    """Yield the source that a reference names, unless it is optional."""
+    if not reference or reference.get("optional"):
+        return
+    name = reference.get("secretName") or reference.get("name") or ""
+    if name != _ROOT_CA:
+        yield _Source(resource, (pod["metadata"]["namespace"], name), item or _ALL)

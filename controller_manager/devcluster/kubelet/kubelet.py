@@ -20,9 +20,8 @@ from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.storage import Change, Key, Stored
 
 from .commands import Run
-from .configuration import Configuration, Sources
 from .containers import Moment, Step
-from .environment import Environment
+from .environment import Environment, Sources
 from .events import Reporter, warning
 from .machine import Files, NodeMachine
 from .node_status import PodFit, Rejection, addresses_of, is_stopped
@@ -81,9 +80,9 @@ class Kubelet:
         self._report = report
         self._mounts = mounts
         self._fit = fit
-        self._configuration = Configuration(objects.storage)
-        self._sources = Sources(self._configuration, report)
-        self.files = Files(objects.storage, Environment(objects.storage, families))
+        environment = Environment(objects.storage, families)
+        self._sources = Sources(environment, report)
+        self.files = Files(objects.storage, environment)
         self._start_delay = start_delay
         self._grace_scale = grace_scale
         self._families = families
@@ -380,9 +379,7 @@ class Kubelet:
 
     def _machine(self, pod: JSON) -> NodeMachine:
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
-        return NodeMachine(
-            pod, images, self._configuration, self.files, self._delay(pod)
-        )
+        return NodeMachine(pod, images, self.files, self._delay(pod))
 
     def _delay(self, pod: JSON) -> float:
         """Return the seconds until the images of a pod are on its node."""

@@ -18,7 +18,6 @@ from controller_manager.devcluster.storage import Storage
 from controller_manager.options.durations import format_duration
 
 from .commands import FOREVER, RANDOM, Surroundings, Write, random_of
-from .configuration import Configuration
 from .containers import (
     JUST_NOW,
     ContainerRun,
@@ -383,14 +382,12 @@ class NodeMachine:
         self,
         pod: JSON,
         images: set[str],
-        configuration: Configuration,
         files: Files,
         delay: float,
     ) -> None:
         """Take the images that are on the node, and the seconds that a pull takes."""
         self._pod = pod
         self._images = images
-        self._configuration = configuration
         self._files = files
         self._delay = delay
 
@@ -411,7 +408,8 @@ class NodeMachine:
         if isinstance(container.program, AnnotationError):
             why = str(container.program)
         else:
-            why = self._configuration.problem_of_container(self._pod, container.spec)
+            environment = self._files.environment
+            why = environment.problem_of_container(self._pod, container.spec)
             why = why or _problem_of_mounts(self._files, self._pod, container.spec)
             why = why or _problem_of_user(self._pod, container.spec)
         if not why:
