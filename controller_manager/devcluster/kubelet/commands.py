@@ -208,6 +208,8 @@ def run_of_files(words: Sequence[str], around: Surroundings | None) -> Run | Non
             return Run(lines=_lines(contents))
         case "env" | "printenv" if around:
             return _printed(name, rest, around.variables)
+        case "dd":
+            return _filled(rest)
         case "[" | "[[" | "test":
             return _test(name, rest, around)
     return None
@@ -255,6 +257,13 @@ def _moved(name: str, source: str, target: str, around: Surroundings) -> Run:
     if name == "cp":
         return Run(writes=(made,))
     return Run(writes=(made, Write(0.0, source, exists=False)))
+
+
+def _filled(operands: Sequence[str]) -> Run | None:
+    """Return the run of ``dd`` that makes a file of so many blocks."""
+    given = dict(each.partition("=")[::2] for each in operands)
+    path, is_endless = given.get("of"), "count" not in given
+    return None if not path or is_endless else Run(writes=(Write(0.0, path),))
 
 
 def _test(name: str, words: list[str], around: Surroundings | None) -> Run | None:

@@ -26,10 +26,11 @@ def printing(line: str, code: int = 0) -> Run:
         (["/bin/true", "--help"], Run()),
         (["false"], Run(code=1)),
         (
-            ["sh", "-c", "sleep 2; touch a"],
+            ["sh", "-c", "sleep 2; dd if=/dev/zero of=a bs=1 count=3"],
             Run(2, writes=(Write(2, "a"),)),
         ),
-        (["dd", "if=/dev/zero", "of=a", "count=1"], None),
+        (["dd", "if=/dev/zero", "of=a"], None),
+        (["dd", "if=/dev/zero", "count=1"], None),
         (["fallocate", "-l", "1M", "a"], None),
         (["echo", "hello", "$NAME"], printing("hello $NAME")),
         (["echo", "-n", "a\nb"], Run(lines=((0, "a"), (0, "b")))),
