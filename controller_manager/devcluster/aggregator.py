@@ -76,7 +76,7 @@ class Aggregator:
         self._server = server
         self._services = server.storage.collection(API_SERVICES.resource)
         self._certificate = certificate
-        self._remotes: dict[Version, RemoteServer] = {}
+        self._remotes: dict[Version, _RemoteServer] = {}
         self._answering: set[Version] = set()
 
     async def run(self) -> None:
@@ -115,11 +115,11 @@ class Aggregator:
             return  # this server serves it, as the metrics
         remote = self._remotes.get(version)
         if remote is None or remote.spec != obj["spec"]:
-            remote = RemoteServer(self._server.storage, obj["spec"], self._certificate)
+            remote = _RemoteServer(self._server.storage, obj["spec"], self._certificate)
             self._remotes[version] = remote
         path = "/apis/{}/{}".format(*version)
         try:
-            kinds = kinds_in(await remote.discovered(path), version)
+            kinds = _kinds_in(await remote.discovered(path), version)
         except Refusal as refusal:
             self._end(version)
             where = f"https://{remote.host}:{service['port']}{path}"
@@ -148,11 +148,10 @@ class Aggregator:
             set_condition(self._server.objects, stored.obj, condition)
 
 
-class RemoteServer:
+class _RemoteServer:
     """The API server behind the service of an APIService."""
 
     def __init__(self, storage: Storage, spec: JSON, certificate: Pair) -> None:
-        """Take the spec of the APIService, and the certificate for requests."""
         self.kinds: list[Kind] = []
         self.spec = spec
         self.host = "{name}.{namespace}.svc".format(**spec["service"])
@@ -235,7 +234,7 @@ def _headers_of(user: User) -> list[tuple[str, str]]:
     return found
 
 
-def kinds_in(body: bytes, version: Version) -> list[Kind]:
+def _kinds_in(body: bytes, version: Version) -> list[Kind]:
     """Return the kinds of an APIResourceList; raises Refusal for anything else."""
     try:
         found: Any = msgspec.json.decode(body)

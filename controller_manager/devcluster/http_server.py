@@ -317,8 +317,6 @@ class HTTPServer:
         user: security.User | None,
         headers: dict[str, str],
     ) -> web.StreamResponse:
-        """Answer the request of a user with or without a certificate."""
-
         async def answering(passed: Request) -> Answer:
             return await self._server.handle_as(user, passed)
 

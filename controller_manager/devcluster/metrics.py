@@ -103,7 +103,6 @@ def _share(text: str, count: int) -> str:
 
 
 def _sums(usages: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the sums of usages, by resource."""
     return {
         name: str(
             sum((parse_quantity(each[name]) for each in usages if name in each), _NONE)
@@ -250,7 +249,6 @@ class _Question(NamedTuple):
     """The time of the measurement."""
 
     def selected(self) -> list[JSON]:
-        """Return the pods that the request selects."""
         return [each for each in self.pods if _matches(self.selector, each)]
 
 

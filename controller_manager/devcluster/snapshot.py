@@ -101,8 +101,6 @@ class _Object(Struct, frozen=True, rename="camel"):
 
 
 class _Line(Struct, frozen=True):
-    """One object."""
-
     resource: str
     object: dict[str, Any]
 

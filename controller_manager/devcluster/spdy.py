@@ -59,8 +59,6 @@ _WAITING: Final = 64
 
 
 class _Frame(IntEnum):
-    """The control frames that matter here."""
-
     SYN_STREAM = 1
     SYN_REPLY = 2
     RST_STREAM = 3
@@ -246,8 +244,6 @@ async def upgraded(
 
 
 class _WebSocket:
-    """The binary messages of a websocket."""
-
     def __init__(self, response: web.WebSocketResponse) -> None:
         self._response = response
 
@@ -293,8 +289,6 @@ async def _taken_over(request: web.BaseRequest, upgrade: Upgrade) -> web.StreamR
 
 
 class _Taken(asyncio.Protocol):
-    """The bytes of a connection that was taken over."""
-
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._received = bytearray()
@@ -304,7 +298,6 @@ class _Taken(asyncio.Protocol):
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Keep bytes until they are read."""
         self._received += data
         if len(self._received) > _MOST_WAITING:
             self._transport.pause_reading()
@@ -315,17 +308,14 @@ class _Taken(asyncio.Protocol):
         self._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End reading and writing."""
         del exc
         self._end()
         self._writable.set()
 
     def pause_writing(self) -> None:
-        """Let writers wait."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let writers go on."""
         self._writable.set()
 
     def _end(self) -> None:

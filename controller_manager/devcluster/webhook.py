@@ -113,7 +113,7 @@ class Failure(Struct, frozen=True):
     why: str
 
 
-def status_text(code: int, body: bytes) -> str:
+def _status_text(code: int, body: bytes) -> str:
     """Return the message of an answer without a Status (NewGenericServerResponse)."""
     if code == 500:
         text = body[:_MOST_SHOWN].decode("utf-8", "replace").strip() or "unknown"
@@ -192,14 +192,14 @@ def authority_of(config: Mapping[str, Any]) -> str | None:
     try:
         bundle = base64.b64decode(config.get("caBundle") or "")
         authority = pem_only(bundle) if bundle else ""
-        context_of(authority)
+        _context_of(authority)
     except (ValueError, binascii.Error, ssl.SSLError):
         return None
     return authority
 
 
 @lru_cache(maxsize=200)
-def context_of(authority: str) -> ssl.SSLContext:
+def _context_of(authority: str) -> ssl.SSLContext:
     """Return the TLS settings of `new_context`, which all calls share."""
     return new_context(authority)
 
@@ -244,7 +244,7 @@ async def posted(endpoint: Endpoint, body: bytes, seconds: int) -> bytes | Failu
 
 async def _posted(endpoint: Endpoint, body: bytes) -> bytes | Failure:
     connector = aiohttp.TCPConnector(
-        ssl=context_of(endpoint.authority),
+        ssl=_context_of(endpoint.authority),
         force_close=True,
         resolver=_Fixed(endpoint.addresses) if endpoint.addresses else None,
     )
@@ -286,7 +286,7 @@ def _refusal(code: int, body: bytes) -> str:
         status = None
     if isinstance(status, dict) and status.get("kind") == "Status":
         return str(status.get("message") or "")
-    return status_text(code, body)
+    return _status_text(code, body)
 
 
 class _Fixed(AbstractResolver):

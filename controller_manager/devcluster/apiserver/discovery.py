@@ -124,26 +124,26 @@ def answer(
     `address` is that of the server, `parts` are the segments of the path.
     """
     match parts:
-        case ["api"] | ["apis"] if wants_aggregated(request):
-            return aggregated_response(catalogue, request, core=parts == ["api"])
+        case ["api"] | ["apis"] if _wants_aggregated(request):
+            return _aggregated_response(catalogue, request, core=parts == ["api"])
         case []:
             return responses.json_response(200, paths(catalogue))
         case ["version"]:
             return responses.json_response(200, VERSION)
         case ["api"]:
-            return responses.json_response(200, api_versions(address))
+            return responses.json_response(200, _api_versions(address))
         case ["apis"]:
-            return responses.json_response(200, api_groups(catalogue))
+            return responses.json_response(200, _api_groups(catalogue))
         case ["apis", group]:
-            return responses.json_or_404(api_group(catalogue, group))
+            return responses.json_or_404(_api_group(catalogue, group))
         case ["api", version]:
-            return responses.json_or_404(api_resources(catalogue, "", version))
+            return responses.json_or_404(_api_resources(catalogue, "", version))
         case ["apis", group, version]:
-            return responses.json_or_404(api_resources(catalogue, group, version))
+            return responses.json_or_404(_api_resources(catalogue, group, version))
     return responses.no_such_path()
 
 
-def wants_aggregated(request: Request) -> str:
+def _wants_aggregated(request: Request) -> str:
     """Return the media type in which a request asks for all groups in one document.
 
     The text is empty for a request that asks for something else.
@@ -151,20 +151,20 @@ def wants_aggregated(request: Request) -> str:
     return accepted_as(header(request.headers, "accept"), *_ALL)
 
 
-def aggregated_response(
+def _aggregated_response(
     catalogue: Catalogue, request: Request, *, core: bool
 ) -> Response:
     """Return the answer with all groups, or the core group, in one document.
 
     Its ETag is that of the JSON in every encoding, as upstream.
     """
-    media_type = wants_aggregated(request)
+    media_type = _wants_aggregated(request)
     headers = {
         "content-type": "{};g={};v={};as={}".format(media_type, *_ALL),
         "vary": "Accept",
         "cache-control": "public",
     }
-    body = msgspec.json.encode(aggregated(catalogue, core=core))
+    body = msgspec.json.encode(_aggregated(catalogue, core=core))
     answer = responses.unless_known(Response(200, headers, body), request)
     if answer.status != 200:
         return answer
@@ -182,7 +182,7 @@ def paths(catalogue: Catalogue) -> JSON:
     return {"paths": sorted(found)}
 
 
-def api_versions(address: str) -> JSON:
+def _api_versions(address: str) -> JSON:
     """Return the answer to ``/api``."""
     return {
         "kind": "APIVersions",
@@ -221,7 +221,7 @@ def _priority(version: str) -> tuple[int, int, int, str]:
     return ripeness, -int(major), -int(minor or 0), version
 
 
-def api_groups(catalogue: Catalogue) -> JSON:
+def _api_groups(catalogue: Catalogue) -> JSON:
     """Return the answer to ``/apis``."""
     groups = [
         _group(name, versions)
@@ -230,7 +230,7 @@ def api_groups(catalogue: Catalogue) -> JSON:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def api_group(catalogue: Catalogue, name: str) -> JSON | None:
+def _api_group(catalogue: Catalogue, name: str) -> JSON | None:
     """Return the answer to ``/apis/GROUP``."""
     versions = _versions_by_group(catalogue).get(name)
     if versions is None:
@@ -246,7 +246,7 @@ def _group(name: str, versions: list[str]) -> JSON:
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
+def _aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
     """Return all groups, or the core group, with all their resources."""
     groups = {"": ["v1"]} if core else _versions_by_group(catalogue)
     return {
@@ -313,7 +313,7 @@ def _response_kind(kind: Kind, name: str, group: str = "", version: str = "") ->
     return {"group": group, "version": version, "kind": name}
 
 
-def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:
+def _api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:
     """Return the answer to ``/apis/GROUP/VERSION``."""
     kinds = catalogue.kinds(group, version)
     if kinds is None:

@@ -49,7 +49,7 @@ KUBECTL: Final = "kubectl"
 _ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def given_up(live: JSON, api_version: str, type_: FieldType) -> FieldSet:
+def _given_up(live: JSON, api_version: str, type_: FieldType) -> FieldSet:
     """Return the fields that client-side apply has set and no manager has changed.
 
     The next server-side apply may take them.
@@ -70,7 +70,7 @@ def given_up(live: JSON, api_version: str, type_: FieldType) -> FieldSet:
     return fields
 
 
-def with_last_applied(obj: JSON, config: JSON) -> JSON:
+def _with_last_applied(obj: JSON, config: JSON) -> JSON:
     """Return an object with a new configuration in its annotation, if it has one.
 
     The annotation is removed if the annotations would become too large.
@@ -203,7 +203,7 @@ class FieldManager:
         if live != result:
             wanted = replace(wanted, time=self.time)
         if self.manager.name == KUBECTL:
-            result = with_last_applied(result, config)
+            result = _with_last_applied(result, config)
         return result, merging.entries_of(
             {**_less(others, found), self.manager: wanted}
         )
@@ -228,7 +228,7 @@ class FieldManager:
     ) -> None:
         """Raise the conflicts; kubectl may take fields of its client-side apply."""
         if conflicts and self.manager.name == KUBECTL:
-            allowed = given_up(live, self.version.api_version, self.version.type)
+            allowed = _given_up(live, self.version.api_version, self.version.type)
             conflicts = {
                 each: left
                 for each, fields in conflicts.items()

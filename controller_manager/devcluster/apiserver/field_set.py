@@ -27,7 +27,7 @@ def is_member(node: FieldSet) -> bool:
     return not node or ITSELF in node
 
 
-def with_itself(node: FieldSet | None) -> FieldSet:
+def _with_itself(node: FieldSet | None) -> FieldSet:
     """Return the set inside of a step that is a member."""
     return {ITSELF: {}, **node} if node else {}
 
@@ -123,7 +123,7 @@ def with_named_fields(fields: FieldSet, type_: FieldType) -> FieldSet:
         inner = _type_at(step, type_)
         found = with_named_fields(node, inner)
         declared = step[:2] == "f:" and type_.map and step[2:] in type_.map.fields
-        result[step] = with_itself(found) if declared else found
+        result[step] = _with_itself(found) if declared else found
     return result
 
 
@@ -222,7 +222,7 @@ def _fields_of_map(value: JSON, type_: MapType) -> FieldSet:
         declared = type_.fields.get(name)
         inner = _fields(each, declared or type_.of(name))
         if declared is None or each == {}:
-            inner = with_itself(inner)
+            inner = _with_itself(inner)
         if inner is not None:
             found[f"f:{name}"] = inner
     return found
@@ -233,11 +233,11 @@ def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
     for step, items in indexed(value, type_).items():
         # If several items have one key, the manager owns only the key.
         inner = _fields(items[0], type_.items) if len(items) == 1 else None
-        found[step] = with_itself(inner)
+        found[step] = _with_itself(inner)
     return found
 
 
-def whole(value: Any, type_: FieldType) -> FieldSet:
+def _whole(value: Any, type_: FieldType) -> FieldSet:
     """Return the set of a new or removed value and all fields inside of it."""
     if not value:
         return EMPTY
@@ -246,13 +246,13 @@ def whole(value: Any, type_: FieldType) -> FieldSet:
         of = map_.of
         for name, each in value.items():
             is_leaf = each.__class__ in _SCALARS
-            found["f:" + name] = EMPTY if is_leaf else whole(each, of(name))
+            found["f:" + name] = EMPTY if is_leaf else _whole(each, of(name))
         return found
     if list_ := type_.list_of(value):
         return {
             ITSELF: EMPTY,
             **{
-                step: whole(items[0], list_.items) if len(items) == 1 else {}
+                step: _whole(items[0], list_.items) if len(items) == 1 else {}
                 for step, items in indexed(value, list_).items()
             },
         }
@@ -272,7 +272,7 @@ def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
     for name, each in value.items():
         if name not in always:
             is_leaf = each.__class__ in _SCALARS
-            found["f:" + name] = EMPTY if is_leaf else whole(each, map_.of(name))
+            found["f:" + name] = EMPTY if is_leaf else _whole(each, map_.of(name))
             continue
         if not each and each.__class__ in _COLLECTIONS:
             continue
@@ -290,7 +290,7 @@ def _changed_inside(value: Any, type_: FieldType) -> FieldSet | None:
         return fields_of_new(value, type_)
     if value and (list_ := type_.list_of(value)):
         return {
-            step: whole(items[0], list_.items) if len(items) == 1 else {}
+            step: _whole(items[0], list_.items) if len(items) == 1 else {}
             for step, items in indexed(value, list_).items()
         }
     return None
@@ -307,7 +307,6 @@ class _Differences:
         self.added: FieldSet = {}
 
     def descend(self, step: str, old: Any, new: Any, type_: FieldType) -> None:
-        """Compare the two values at a step."""
         if old == new and type(old) is type(new):
             return
         inner = _compared(old, new, type_)
@@ -352,14 +351,14 @@ def _compare_maps(old: JSON, new: JSON, type_: MapType) -> _Differences:
             nothing: Any = [] if isinstance(after, list) else {}
             found.descend(f"f:{name}", nothing, after, type_.of(name))
         else:
-            found.added[f"f:{name}"] = whole(after, type_.of(name))
+            found.added[f"f:{name}"] = _whole(after, type_.of(name))
     for name, before in old.items():
         if name not in new:
             if name in type_.always:
                 rest: Any = [] if isinstance(before, list) else {}
                 found.descend(f"f:{name}", before, rest, type_.of(name))
             else:
-                found.removed[f"f:{name}"] = whole(before, type_.of(name))
+                found.removed[f"f:{name}"] = _whole(before, type_.of(name))
     return found
 
 
@@ -371,13 +370,13 @@ def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> _Differen
         if len(items) == 1 and len(known) == 1:
             found.descend(step, known[0], items[0], type_.items)
         elif not known:
-            found.added[step] = whole(items[0], type_.items) if len(items) == 1 else {}
+            found.added[step] = _whole(items[0], type_.items) if len(items) == 1 else {}
         else:
             _compare_duplicates(found, step, known, items, type_.items)
     for step, items in before.items():
         if step not in after:
             one = len(items) == 1
-            found.removed[step] = whole(items[0], type_.items) if one else {}
+            found.removed[step] = _whole(items[0], type_.items) if one else {}
     return found
 
 
@@ -388,8 +387,8 @@ def _compare_duplicates(
         if old != new:
             found.modified[step] = {}
     elif len(old) > 1:
-        found.added[step] = whole(new[0], type_)
+        found.added[step] = _whole(new[0], type_)
         found.removed[step] = {}
     else:
-        found.removed[step] = whole(old[0], type_)
+        found.removed[step] = _whole(old[0], type_)
         found.added[step] = {}

@@ -276,7 +276,7 @@ def _scalar(type_: str, format_: str) -> FieldType:
 # Checks a configuration against its type before apply.
 
 
-class Fault(NamedTuple):
+class _Fault(NamedTuple):
     """An error in a configuration, and its path."""
 
     path: str
@@ -294,7 +294,7 @@ def faults_of(config: JSON, type_: FieldType) -> str:
     return "\n".join(["errors:", *(f"  {each}" for each in faults)])
 
 
-def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Fault]:
+def _faults(value: Any, type_: FieldType, path: str) -> Iterator[_Fault]:
     if value is None:
         return
     if isinstance(value, dict) and type_.map:
@@ -302,20 +302,20 @@ def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Fault]:
     elif isinstance(value, list) and type_.list:
         yield from _faults_of_list(value, type_.list, path)
     elif message := _wrong_form(value, type_):
-        yield Fault(path, message)
+        yield _Fault(path, message)
 
 
-def _faults_of_map(value: JSON, type_: MapType, path: str) -> Iterator[Fault]:
+def _faults_of_map(value: JSON, type_: MapType, path: str) -> Iterator[_Fault]:
     for name, each in value.items():
         where = f"{path}.{name}"
         inner = type_.fields.get(name) or type_.others
         if inner is None:
-            yield Fault(where, "field not declared in schema")
+            yield _Fault(where, "field not declared in schema")
             return
         yield from _faults(each, inner, where)
 
 
-def _faults_of_list(value: list[Any], type_: ListType, path: str) -> Iterator[Fault]:
+def _faults_of_list(value: list[Any], type_: ListType, path: str) -> Iterator[_Fault]:
     seen: set[str] = set()
     for number, each in enumerate(value):
         shown = f"[{number}]"
@@ -323,11 +323,11 @@ def _faults_of_list(value: list[Any], type_: ListType, path: str) -> Iterator[Fa
             try:
                 step = type_.step(each)
             except NoKeyError as error:
-                yield Fault(path, f"element {number}: {error}")
+                yield _Fault(path, f"element {number}: {error}")
                 return
             shown = shown_step(step)
             if step in seen:
-                yield Fault(path, f"duplicate entries for key {shown}")
+                yield _Fault(path, f"duplicate entries for key {shown}")
             seen.add(step)
         yield from _faults(each, type_.items, path + shown)
 

@@ -443,7 +443,6 @@ class _FieldTerm:
 
 
 def _at(obj: JSON, path: tuple[str, ...]) -> Any:
-    """Return the value at a path, `None` if there is none."""
     found: Any = obj
     for part in path:
         found = found.get(part) if isinstance(found, dict) else None

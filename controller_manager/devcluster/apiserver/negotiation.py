@@ -68,8 +68,6 @@ _KNOWN: dict[str, Accepted] = {
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """One part of an Accept header."""
-
     media_range: str
     parameters: dict[str, str]
     quality: float
@@ -177,7 +175,7 @@ _PARAMETER: Final = re.compile(r"\s*[^\s=]+=(\"[^\"]*\"|[^\s\"]+)\s*")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def decode_json(body: bytes) -> Any:
+def _decode_json(body: bytes) -> Any:
     """Decode a body that must be JSON; raises Refusal 400."""
     try:
         return msgspec.json.decode(body)
@@ -237,7 +235,7 @@ def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> 
         raise error.as_object(wanted) from None
 
 
-def decode_options(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
+def _decode_options(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode the options of a DELETE as `decode_object` does; raises Refusal.
 
     The refusal has the words of the decoder alone (endpoints/handlers/delete.go).
@@ -273,7 +271,7 @@ def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     return value
 
 
-def decode_strictly(
+def _decode_strictly(
     body: bytes, content_type: str, wanted: str, version: str
 ) -> tuple[JSON, list[str]]:
     """Decode a body as `decode_object` does, and find fields that stand in it twice.
@@ -306,7 +304,7 @@ def yaml_problems(value: JSON, body: bytes) -> list[str]:
 
 def decode_patch(body: bytes, content_type: str) -> tuple[Any, list[str]]:
     """Decode a patch, and return the problems in it; raises Refusal 400."""
-    patch = decode_json(body)
+    patch = _decode_json(body)
     found = _with_repeated(patch, body)
     if content_type == "application/json-patch+json":
         return patch, readers.json_patch_problems(found)
@@ -438,7 +436,7 @@ def delete_options(request: Request) -> JSON:
     if not request.body:
         return {}
     content_type = header(request.headers, "content-type")
-    body = decode_options(request.body, content_type, "DeleteOptions", "v1")
+    body = _decode_options(request.body, content_type, "DeleteOptions", "v1")
     try:
         return decoding.Decoder().decode(body, DELETE_OPTIONS)
     except readers.TypeMismatch as error:
@@ -452,7 +450,7 @@ def decoded_body(target: Target, request: Request) -> tuple[JSON, list[str]]:
         return body_of(request, kind.kind, kind.api_version), []
     content_type = header(request.headers, "content-type")
     body = request.body or b""
-    return decode_strictly(body, content_type, kind.kind, kind.api_version)
+    return _decode_strictly(body, content_type, kind.kind, kind.api_version)
 
 
 def checked_body(

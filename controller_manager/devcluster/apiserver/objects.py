@@ -46,7 +46,7 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
 
 
-def planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
+def _planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
     """Return the object after an update, with defaults; it changes `new`."""
     _carry_over(old, new["metadata"])
     planned = _replaced(kind, old, new, subresource)
@@ -80,7 +80,7 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
     return new
 
 
-def problems_of_update(
+def _problems_of_update(
     kind: Kind, old: JSON, new: JSON, subresource: str
 ) -> list[Cause]:
     """Return the errors in an update, except those in the metadata."""
@@ -248,16 +248,16 @@ class Objects(store.ObjectStore):
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
-        new = planned_update(kind, old, new, subresource)
+        new = _planned_update(kind, old, new, subresource)
         managed = managed or self._managed_by_writer(kind, subresource)
         if managed:
-            mine = planned_update(kind, old, asked, subresource) if asked else new
+            mine = _planned_update(kind, old, asked, subresource) if asked else new
             shown = store.with_null_times(kind.null_condition_times, mine)
             new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
-        causes += problems_of_update(kind, old, new, subresource)
+        causes += _problems_of_update(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
         write.obj = new
@@ -430,7 +430,6 @@ def _selector_of(kind: Kind, obj: JSON) -> str:
 
 
 def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
-    """Return the value of a field, `None` if it is absent."""
     for name in path:
         obj = obj.get(name) if isinstance(obj, dict) else None
     return obj

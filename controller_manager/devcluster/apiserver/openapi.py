@@ -28,7 +28,7 @@ MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _EXTENSION: Final = "x-kubernetes-"
 
 
-def encode_document(document: JSON) -> bytes:
+def _encode_document(document: JSON) -> bytes:
     """Return a document as protobuf, without the parts that no client reads."""
     info = write_text(1, document["info"]["title"])
     info += write_text(2, document["info"]["version"])
@@ -170,13 +170,11 @@ def _texts(number: int, values: Iterable[str]) -> list[bytes]:
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 
-GroupVersions = dict[tuple[str, str], list[Kind]]
+_GroupVersions = dict[tuple[str, str], list[Kind]]
 
 
 class _Encoded(NamedTuple):
-    """A document, and the kinds that it describes."""
-
-    kinds: GroupVersions
+    kinds: _GroupVersions
     body: bytes
 
 
@@ -187,7 +185,7 @@ class OpenAPI:
         self._catalogue = catalogue
         self._generation = catalogue.generation
         self._documents: dict[str, _Encoded] = {}
-        self._built_in: tuple[GroupVersions, JSON] = ({}, {})
+        self._built_in: tuple[_GroupVersions, JSON] = ({}, {})
         self._built_in_protobuf = b""
 
     def answer(self, path: list[str], request: Request) -> Response:
@@ -218,7 +216,7 @@ class OpenAPI:
                 if each.kinds == self._described_by(key.removesuffix(" protobuf"))
             }
 
-    def _described_by(self, name: str) -> GroupVersions | None:
+    def _described_by(self, name: str) -> _GroupVersions | None:
         """Return the kinds that a document describes, `None` if there is none."""
         match name.split("/"):
             case ["v2"]:
@@ -232,13 +230,13 @@ class OpenAPI:
         kinds = self._catalogue.kinds(*group_version)
         return None if kinds is None else {group_version: kinds}
 
-    def _group_versions(self) -> GroupVersions:
+    def _group_versions(self) -> _GroupVersions:
         return {
             each: self._catalogue.kinds(*each) or []
             for each in self._catalogue.group_versions()
         }
 
-    def _encode(self, key: str, kinds: GroupVersions) -> bytes:
+    def _encode(self, key: str, kinds: _GroupVersions) -> bytes:
         if key.startswith("v3"):
             schemas = Schemas(3, _of_server(self._group_versions()))
             paths = Paths(schemas)
@@ -257,15 +255,15 @@ class OpenAPI:
             Schemas(2, (), known=built_in["definitions"]),
         )
         if key != "v2":  # messages that follow each other are one message
-            self._built_in_protobuf = self._built_in_protobuf or encode_document(
+            self._built_in_protobuf = self._built_in_protobuf or _encode_document(
                 built_in
             )
-            return self._built_in_protobuf + encode_document(custom)
+            return self._built_in_protobuf + _encode_document(custom)
         parts = ("paths", "definitions", "parameters")
         merged = {each: {**built_in[each], **custom[each]} for each in parts}
         return msgspec.json.encode({**built_in, **merged})
 
-    def _version_2_of_server(self, kinds: GroupVersions) -> JSON:
+    def _version_2_of_server(self, kinds: _GroupVersions) -> JSON:
         own = _of_server(kinds)
         if self._built_in[0] != own:
             self._built_in = own, _version_2(own, Schemas(2, own))
@@ -289,7 +287,7 @@ class OpenAPI:
         return index
 
 
-def _of_server(kinds: GroupVersions) -> GroupVersions:
+def _of_server(kinds: _GroupVersions) -> _GroupVersions:
     return {
         group_version: each
         for group_version, each in kinds.items()
@@ -297,7 +295,7 @@ def _of_server(kinds: GroupVersions) -> GroupVersions:
     }
 
 
-def _version_2(kinds: GroupVersions, schemas: Schemas) -> JSON:
+def _version_2(kinds: _GroupVersions, schemas: Schemas) -> JSON:
     paths = Paths(schemas)
     for (group, version), each in kinds.items():
         paths.add_version(group, version, each)

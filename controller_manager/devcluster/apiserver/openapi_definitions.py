@@ -55,24 +55,23 @@ _OF_EMBEDDED: Final[JSON] = {
 """The type of an object inside of another one."""
 
 
-def custom_name(kind: Kind) -> str:
+def _custom_name(kind: Kind) -> str:
     """Return the name of a kind's definition: reversed group, version, kind."""
     group = ".".join(reversed(kind.group.split(".")))
     return f"{group}.{kind.version}.{kind.kind}"
 
 
-def items_text(kind: Kind) -> str:
-    """Return the description of the items in a kind's lists."""
+def _items_text(kind: Kind) -> str:
     return f"List of {kind.plural}. More info: {_CONVENTIONS}"
 
 
-def selectable_fields(kind: Kind) -> JSON:
+def _selectable_fields(kind: Kind) -> JSON:
     """Return the extension that lists the fields of a kind that selectors may have."""
     fields = [{"fieldPath": each} for each in kind.strategy.fields_to_select()]
     return {_SELECTABLE: fields} if fields else {}
 
 
-def has_fields(schema: JSON, *, for_v2: bool) -> bool:
+def _has_fields(schema: JSON, *, for_v2: bool) -> bool:
     """Tell whether a document has the fields of a resource.
 
     Clients that validate by a document of version 2 must not refuse the objects of a
@@ -81,7 +80,7 @@ def has_fields(schema: JSON, *, for_v2: bool) -> bool:
     return bool(schema) and not (for_v2 and schema.get(_PRESERVES))
 
 
-def published(schema: JSON, metadata: JSON, *, for_v2: bool) -> JSON:
+def _published(schema: JSON, metadata: JSON, *, for_v2: bool) -> JSON:
     """Return the schema of a resource as a document has it; `metadata` is its field."""
     shown = _without_v3(schema) if for_v2 else _with_choices(schema)
     shown["properties"] = {
@@ -208,7 +207,7 @@ class Schemas:
         """Return the reference to a kind's definition."""
         if name := kind.type_name:
             return self.of_model(name)
-        if (name := custom_name(kind)) not in self.definitions:
+        if (name := _custom_name(kind)) not in self.definitions:
             self._add_custom(kind, name)
         return self._reference(name)
 
@@ -219,7 +218,7 @@ class Schemas:
         ):
             return self.of_model(name)
         item = self.of_kind(kind)
-        if (name := f"{custom_name(kind)}List") not in self.definitions:
+        if (name := f"{_custom_name(kind)}List") not in self.definitions:
             self._add_list(kind, name, item)
         return self._reference(name)
 
@@ -307,13 +306,13 @@ class Schemas:
 
     def _add_custom(self, kind: Kind, name: str) -> None:
         schema, shown = kind.strategy.openapi_schema() or {}, {"type": "object"}
-        if has_fields(schema, for_v2=self.version == 2):
+        if _has_fields(schema, for_v2=self.version == 2):
             metadata = self._described(models.OBJECT_META, METADATA)
-            shown = published(schema, metadata, for_v2=self.version == 2)
+            shown = _published(schema, metadata, for_v2=self.version == 2)
         self.definitions[name] = {
             **shown,
             _GROUP_VERSION_KIND: [_gvk(kind, kind.kind)],
-            **selectable_fields(kind),
+            **_selectable_fields(kind),
         }
 
     def _described(self, model: str, text: str) -> JSON:
@@ -332,13 +331,13 @@ class Schemas:
                 "kind": KIND,
                 "items": {
                     "type": "array",
-                    "description": items_text(kind),
+                    "description": _items_text(kind),
                     "items": item,
                 },
                 "metadata": self._described(_LIST_META, LIST_METADATA),
             },
             _GROUP_VERSION_KIND: [_gvk(kind, kind.list_kind)],
-            **selectable_fields(kind),
+            **_selectable_fields(kind),
         }
 
 

@@ -77,13 +77,12 @@ _QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
 _NAMESPACE: Final = "object name and auth scope, such as for teams and projects"
 
 
-def query_parameters(action: str) -> list[JSON]:
+def _query_parameters(action: str) -> list[JSON]:
     """Return the parameters of an action, as version 2 writes them."""
     return [_parameter(name, *_TEXTS[name]) for name in _QUERIES.get(action, ())]
 
 
-def path_parameters(path: str, kind: str) -> list[JSON]:
-    """Return the parameters that all operations of a path have."""
+def _path_parameters(path: str, kind: str) -> list[JSON]:
     found = []
     if "/{name}" in path:
         found.append(_in_path("name", f"name of the {kind}"))
@@ -154,7 +153,7 @@ _DESCRIPTIONS: Final = {
 WATCH_EVENT: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"
 
 
-class Operation(NamedTuple):
+class _Operation(NamedTuple):
     """One operation: its verb, the kind of its path, and its subresource."""
 
     verb: str
@@ -165,7 +164,6 @@ class Operation(NamedTuple):
 
     @property
     def method(self) -> str:
-        """The HTTP method, in lower case."""
         return _METHODS.get(self.verb, "get")
 
     @property
@@ -183,7 +181,6 @@ class Operation(NamedTuple):
 
     @property
     def group_version_kind(self) -> dict[str, str]:
-        """The kind that the operation reads or writes."""
         kind, sub = self.kind, self.subresource
         if sub is None:
             return {"group": kind.group, "kind": kind.kind, "version": kind.version}
@@ -213,7 +210,7 @@ class Operation(NamedTuple):
     def operation_id(self) -> str:
         """The name of the operation, such as ``listAppsV1NamespacedDeployment``."""
         kind, verb = self.kind, self.verb
-        version = group_name(kind.group) + kind.version.capitalize()
+        version = _group_name(kind.group) + kind.version.capitalize()
         version = version[0].upper() + version[1:]
         parts = [_NAMES.get(verb, verb), version]
         if self.connects:
@@ -227,7 +224,6 @@ class Operation(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The description of the operation."""
         sub = self.subresource.name if self.subresource else ""
         kind = self.group_version_kind["kind"]
         if self.connects:
@@ -243,46 +239,44 @@ class Operation(NamedTuple):
         )
 
 
-def group_name(group: str) -> str:
+def _group_name(group: str) -> str:
     """Return the name of a group in names: ``rbacAuthorization``, ``core``."""
     first, *rest = (group or "core").removesuffix(".k8s.io").split(".")
     return first + "".join(each.capitalize() for each in rest)
 
 
-def base_path(group: str, version: str) -> str:
-    """Return the path of a group version."""
+def _base_path(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-def operations_by_path(kind: Kind) -> Iterator[tuple[str, list[Operation]]]:
-    """Yield the paths of a kind, each with its operations."""
-    base, plural = base_path(kind.group, kind.version), kind.plural
+def _operations_by_path(kind: Kind) -> Iterator[tuple[str, list[_Operation]]]:
+    base, plural = _base_path(kind.group, kind.version), kind.plural
     everywhere = "ForAllNamespaces"
     home = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
     if kind.namespaced and "list" in kind.verbs:
-        yield f"{base}/{plural}", [Operation("list", kind, suffix=everywhere)]
+        yield f"{base}/{plural}", [_Operation("list", kind, suffix=everywhere)]
     on_all = ("deletecollection", "list", "create")
-    found = [Operation(each, kind) for each in on_all if each in kind.verbs]
+    found = [_Operation(each, kind) for each in on_all if each in kind.verbs]
     yield f"{home}/{plural}", found
     path = f"{home}/{plural}/{{name}}"
     on_one = ("delete", "get", "patch", "update")
-    if found := [Operation(each, kind) for each in on_one if each in kind.verbs]:
+    if found := [_Operation(each, kind) for each in on_one if each in kind.verbs]:
         yield path, found
     for sub in kind.subresources:
-        yield f"{path}/{sub.name}", [Operation(each, kind, sub) for each in sub.verbs]
+        yield f"{path}/{sub.name}", [_Operation(each, kind, sub) for each in sub.verbs]
     if "watch" in kind.verbs and not kind.is_custom:
         yield from _watches(kind, home.replace(base, f"{base}/watch", 1))
 
 
-def _watches(kind: Kind, home: str) -> Iterator[tuple[str, list[Operation]]]:
+def _watches(kind: Kind, home: str) -> Iterator[tuple[str, list[_Operation]]]:
     """Yield the paths of a kind that clients watched before lists could be watched."""
     if kind.namespaced:
-        path = f"{base_path(kind.group, kind.version)}/watch/{kind.plural}"
+        path = f"{_base_path(kind.group, kind.version)}/watch/{kind.plural}"
         suffix = "ListForAllNamespaces"
-        yield path, [Operation("watchlist", kind, suffix=suffix)]
+        yield path, [_Operation("watchlist", kind, suffix=suffix)]
     path = f"{home}/{kind.plural}"
-    yield path, [Operation("watchlist", kind, suffix="List")]
-    yield f"{path}/{{name}}", [Operation("watch", kind)]
+    yield path, [_Operation("watchlist", kind, suffix="List")]
+    yield f"{path}/{{name}}", [_Operation("watch", kind)]
 
 
 # The paths of a document, in the forms of both versions of OpenAPI.
@@ -342,12 +336,12 @@ class Paths:
         if not any(kind.is_custom for kind in kinds):
             self._add_resources(group, version)
         for kind in kinds:
-            for path, operations in operations_by_path(kind):
+            for path, operations in _operations_by_path(kind):
                 self._add(path, kind, operations)
 
     def _add_resources(self, group: str, version: str) -> None:
         schema = self._schemas.of_model(f"{_META}.APIResourceList")
-        name = group_name(group)
+        name = _group_name(group)
         operation_id = f"get{name[0].upper()}{name[1:]}{version.capitalize()}"
         exchange = _Exchange(None, (_ANY,), _READ, schema, _FORMS)
         operation = {
@@ -356,15 +350,15 @@ class Paths:
             "tags": [f"{name}_{version}"],
             **self._exchanged(exchange),
         }
-        self.items[f"{base_path(group, version)}/"] = {"get": operation}
+        self.items[f"{_base_path(group, version)}/"] = {"get": operation}
 
-    def _add(self, path: str, kind: Kind, operations: list[Operation]) -> None:
+    def _add(self, path: str, kind: Kind, operations: list[_Operation]) -> None:
         """Describe a path; parameters of its only operation are those of the path."""
-        common = path_parameters(path, kind.kind)
+        common = _path_parameters(path, kind.kind)
         item: JSON = {}
         for each in operations:
             action = each.action
-            query = query_parameters(_QUERIES_LIKE.get(action, action))
+            query = _query_parameters(_QUERIES_LIKE.get(action, action))
             if len(operations) == 1:
                 common, query = [*common, *query], []
             item[each.method] = self._operation(each, query)
@@ -372,7 +366,7 @@ class Paths:
         item["parameters"] = self._shown(common)
         self.items[path] = item
 
-    def _operation(self, operation: Operation, query: list[JSON]) -> JSON:
+    def _operation(self, operation: _Operation, query: list[JSON]) -> JSON:
         kind = operation.kind
         codes = _CODES.get(operation.verb, _READ)
         exchange = _Exchange(
@@ -386,7 +380,7 @@ class Paths:
             "description": operation.description,
             "operationId": operation.operation_id,
             **self._exchanged(exchange),
-            "tags": [f"{group_name(kind.group)}_{kind.version}"],
+            "tags": [f"{_group_name(kind.group)}_{kind.version}"],
             "x-kubernetes-action": operation.action,
             "x-kubernetes-group-version-kind": operation.group_version_kind,
         }
@@ -395,12 +389,12 @@ class Paths:
             found["parameters"] = [*self._shown(query), *body]
         return found
 
-    def _object(self, operation: Operation) -> JSON:
+    def _object(self, operation: _Operation) -> JSON:
         if model := operation.model:
             return self._schemas.of_model(model)
         return self._schemas.of_kind(operation.kind)
 
-    def _body(self, operation: Operation) -> JSON | None:
+    def _body(self, operation: _Operation) -> JSON | None:
         match operation.verb:
             case _ if operation.connects:
                 return None
@@ -412,7 +406,7 @@ class Paths:
                 return self._schemas.of_model(DELETE_OPTIONS)
         return None
 
-    def _answer(self, operation: Operation) -> JSON:
+    def _answer(self, operation: _Operation) -> JSON:
         kind = operation.kind
         if operation.connects or operation.is_text:
             return {"type": "string"}
@@ -488,7 +482,7 @@ def _required(body: JSON) -> JSON:
     return {} if body["$ref"].endswith(f"/{DELETE_OPTIONS}") else {"required": True}
 
 
-def _accepted(operation: Operation) -> tuple[str, ...]:
+def _accepted(operation: _Operation) -> tuple[str, ...]:
     if operation.verb != "patch" or operation.connects:
         return (_JSON, _YAML) if operation.kind.is_custom else (_ANY,)
     if operation.kind.strategy.merges_strategically:
@@ -496,7 +490,7 @@ def _accepted(operation: Operation) -> tuple[str, ...]:
     return _PATCHES
 
 
-def _sent(operation: Operation) -> tuple[str, ...]:
+def _sent(operation: _Operation) -> tuple[str, ...]:
     if operation.connects:
         return (_ANY,)
     if operation.is_text:

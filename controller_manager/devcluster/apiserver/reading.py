@@ -55,7 +55,7 @@ from .responses import JSON_HEADERS, Renderer, json_response, partial, wrong_for
 # The form of objects in the events of a watch.
 
 
-class EventForm:
+class _EventForm:
     """Encodes the objects of one watch.
 
     Only the first table of a watch shows its columns (watchEmbeddedEncoder in
@@ -69,7 +69,6 @@ class EventForm:
         self._headers = True
 
     def encoded(self, stored: Stored) -> bytes:
-        """Return the object of an event."""
         shows_columns, self._headers = self._headers, False
         return self._renderer.event(
             self._target, stored, self._form, headers=shows_columns
@@ -125,13 +124,12 @@ class Frame:
         return self.event("ERROR", msgspec.json.encode(status))
 
 
-class ProtobufFrame(Frame):
+class _ProtobufFrame(Frame):
     """Writes the events of a watch as protobuf, each with its length."""
 
     content_type = f"{PROTOBUF_TYPE};stream=watch"
 
     def event(self, event_type: str, obj: bytes) -> bytes:
-        """Return an event with an object that is encoded as JSON."""
         try:
             encoded = encode(msgspec.json.decode(obj), built_in())
         except ProtobufError as error:
@@ -142,7 +140,7 @@ class ProtobufFrame(Frame):
 
 FRAMES: Final[Mapping[str, Frame]] = {
     JSON_TYPE: Frame(),
-    PROTOBUF_TYPE: ProtobufFrame(),
+    PROTOBUF_TYPE: _ProtobufFrame(),
 }
 """The forms of the events of a watch, by the media type that a client accepts."""
 
@@ -153,7 +151,7 @@ def frame_of(content_type: str) -> Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchRequest:
+class _WatchRequest:
     """The objects to watch, and their encoding; `timeout` is in seconds."""
 
     kind: Kind
@@ -161,7 +159,7 @@ class WatchRequest:
     selection: Selection
     timeout: float
     bookmarks: bool
-    form: EventForm
+    form: _EventForm
     frame: Frame
 
 
@@ -172,7 +170,7 @@ class _Watch:
     `since` is the version at which `initial` is complete.
     """
 
-    request: WatchRequest
+    request: _WatchRequest
     watcher: Watcher
     initial: list[Stored]
     since: int
@@ -499,13 +497,13 @@ class Reader:
         bookmarks = is_true(query, "allowWatchBookmarks")
         timeout = whole_number(query, "timeoutSeconds", 0)
         watch = _Watch(
-            WatchRequest(
+            _WatchRequest(
                 kind=target.kind,
                 namespace=target.namespace,
                 selection=selection,
                 timeout=float(timeout if timeout > 0 else _DEFAULT_WATCH),
                 bookmarks=bookmarks,
-                form=EventForm(self._renderer, target, answer_in.form),
+                form=_EventForm(self._renderer, target, answer_in.form),
                 frame=frame,
             ),
             watcher,

@@ -274,7 +274,7 @@ class Authorizer:
         """Raise a Refusal if `user` may not do it."""
         decision = self.decide(user, attributes)
         if not decision.is_allowed:
-            raise refusal_of(user, attributes, decision.reason)
+            raise _refusal_of(user, attributes, decision.reason)
 
     def allows(self, user: User, attributes: Attributes) -> bool:
         """Tell whether `user` may do it."""
@@ -310,7 +310,7 @@ class KnownUsers(Authorizer):
         return Decision(is_allowed=self._is_known(user.name))
 
 
-def refusal_of(user: User, attributes: Attributes, reason: str) -> statuses.Refusal:
+def _refusal_of(user: User, attributes: Attributes, reason: str) -> statuses.Refusal:
     """Return the refusal of a request (responsewriters.ForbiddenStatusError)."""
     why = f": {reason}" if reason else ""
     details: JSON = {}

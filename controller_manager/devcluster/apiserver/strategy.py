@@ -104,7 +104,7 @@ def _policy(body: JSON, query: dict[str, str]) -> str:
     return policy
 
 
-def marked_deleted(
+def _marked_deleted(
     obj: JSON, options: Deletion, now: datetime, period: int, *, orphans: bool
 ) -> JSON:
     """Return `obj` marked as deleted, with a grace period of `period` seconds.
@@ -132,7 +132,6 @@ def marked_deleted(
 
 
 def _finalizers(current: list[str], policy: str, *, orphans: bool) -> list[str]:
-    """Return the finalizers, with the one of the policy."""
     if not policy and orphans and FOREGROUND not in current:
         policy = "Orphan"  # the default of these kinds from before propagationPolicy
     if not policy:
@@ -415,7 +414,7 @@ class Strategy:
     def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
         """Return `obj` marked as deleted; raises Refusal."""
         period = self.grace_period(obj, options.grace_period)
-        return marked_deleted(
+        return _marked_deleted(
             obj, options, now, period, orphans=self.orphans_dependents
         )
 

@@ -29,7 +29,7 @@ _PATCH_TYPES: Final = (
 )
 
 
-def check_patch_type(content_type: str, kind: Kind) -> None:
+def _check_patch_type(content_type: str, kind: Kind) -> None:
     """Raise Refusal 415 if a kind does not accept a patch of that type."""
     known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
     if content_type not in (*known, APPLY):
@@ -62,7 +62,7 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
 _SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 
 
-def apply_configuration(
+def _apply_configuration(
     objects: Objects, target: Target, request: Request, fields: FieldManager
 ) -> Response:
     """Apply the configuration in a body; create an absent object.
@@ -98,7 +98,7 @@ def _problems(target: Target, config: JSON, body: bytes) -> list[str]:
     return problems
 
 
-def apply_scale(
+def _apply_scale(
     objects: Objects, target: Target, request: Request, fields: FieldManager
 ) -> JSON:
     """Apply a Scale; return that of the object.
@@ -252,14 +252,14 @@ class Updater:
         content_type = negotiation.header(request.headers, "content-type").partition(
             ";"
         )[0]
-        check_patch_type(content_type, kind)
+        _check_patch_type(content_type, kind)
         if content_type == APPLY:
             fields = self._fields(target, request, "Apply")
             if target.subresource == "scale":
-                scale = apply_scale(self._objects, target, request, fields)
+                scale = _apply_scale(self._objects, target, request, fields)
                 return json_response(200, scale)
             _check_replaceable(target)
-            return apply_configuration(self._objects, target, request, fields)
+            return _apply_configuration(self._objects, target, request, fields)
         patch, problems = negotiation.decode_patch(request.body or b"", content_type)
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -316,7 +316,6 @@ class Updater:
 
 
 def _check_replaceable(target: Target) -> None:
-    """Raise Refusal 501 for a subresource that cannot be written."""
     if target.subresource in WHOLE_OBJECTS:
         return
     subresource = target.kind.subresource(target.subresource)

@@ -150,7 +150,7 @@ class Writer:
             kind, version = target.kind.kind, target.kind.api_version
             request = await negotiation.with_read_protobuf(request, kind, version)
         target, submission = self._submitted(target)
-        return await attempted(submission, partial(self._attempt, target, request))
+        return await _attempted(submission, partial(self._attempt, target, request))
 
     async def admit_connection(self, target: Target, request: Request) -> Response:
         """Let admission see a connection that another part of the cluster answers.
@@ -163,7 +163,7 @@ class Writer:
             self._admit_connection(target, request)
             return Response(200, {})
 
-        return await attempted(submission, attempt)
+        return await _attempted(submission, attempt)
 
     def _submitted(self, target: Target) -> tuple[Target, Submission]:
         now = self._objects.clock.now()
@@ -285,7 +285,7 @@ _LONGEST: Final = 34
 """Seconds that a request to write may take (requestTimeoutUpperBound)."""
 
 
-async def attempted(
+async def _attempted(
     submission: Submission, attempt: Callable[[], Response]
 ) -> Response:
     """Return the answer of the first attempt that admission does not delay.

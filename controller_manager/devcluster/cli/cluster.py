@@ -37,7 +37,7 @@ COMMAND: Final = "controller_manager.command"
 """The key of the click context that holds the command after ``--``."""
 
 
-class Duration(click.ParamType[float]):
+class _Duration(click.ParamType[float]):
     """A duration as Go writes it, in seconds."""
 
     name = "duration"
@@ -57,8 +57,7 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-def settings_flags(command: FunctionT) -> FunctionT:
-    """Add the flags of a cluster's settings, in the order of their declaration."""
+def _settings_flags(command: FunctionT) -> FunctionT:
     for each in reversed(settings_of(Settings)):
         if each.flag is not None:
             command = _flag(each, each.flag)(command)
@@ -82,7 +81,7 @@ def _flag(setting: Setting, flag: Flag) -> Callable[[FunctionT], FunctionT]:
 def _type_of(setting: Setting, flag: Flag) -> click.ParamType[Any] | type | None:
     kind, limits = setting.type, setting.limits
     if limits is not None and limits.is_time:
-        return Duration()
+        return _Duration()
     if limits is not None and not flag.is_optional:
         makes = click.IntRange if kind is int else click.FloatRange
         return makes(limits.least, limits.most)
@@ -91,7 +90,7 @@ def _type_of(setting: Setting, flag: Flag) -> click.ParamType[Any] | type | None
     return str if kind is Names else kind
 
 
-class CommandLine(click.Group):
+class _CommandLine(click.Group):
     """Takes a command after ``--``, and does not parse it; or has a subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -117,7 +116,6 @@ class CommandLine(click.Group):
         return super().resolve_command(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Add the command to the usage line."""
         pieces = click.Command.collect_usage_pieces(self, ctx)
         return [*pieces, "[-- COMMAND [ARGS]...]"]
 
@@ -154,7 +152,7 @@ def needs_extra(error: ImportError) -> NoReturn:
 
 
 @contextmanager
-def data_failures(prefix: str = "") -> Iterator[None]:
+def _data_failures(prefix: str = "") -> Iterator[None]:
     """Turn errors of files with state into one line; `prefix` names the flag."""
     from controller_manager.devcluster.snapshot import DataError  # noqa: PLC0415
 
@@ -165,12 +163,12 @@ def data_failures(prefix: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def settings_failures() -> Iterator[None]:
+def _settings_failures() -> Iterator[None]:
     """Turn errors of settings into lines that name the flag."""
     from controller_manager.devcluster.admission.plugins import PluginError  # noqa: PLC0415
 
     try:
-        with data_failures("--data "):
+        with _data_failures("--data "):
             yield
     except OptionsError as error:
         raise Failure(error.problems) from None
@@ -187,7 +185,7 @@ def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.devcluster.registry.networking import addresses  # noqa: PLC0415
 
     try:
-        with data_failures():
+        with _data_failures():
             return run(main)
     except (KubeconfigError, ManifestError, addresses.RangeError) as error:
         raise Failure([str(error)]) from None
@@ -225,7 +223,7 @@ def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> 
 
     from . import running  # noqa: PLC0415
 
-    with data_failures():
+    with _data_failures():
         if data is not None:
             count = running.snapshot_of_data(data, file)
         else:
@@ -254,7 +252,7 @@ def restore_command(
 
     from . import running  # noqa: PLC0415
 
-    with data_failures():
+    with _data_failures():
         if data is not None:
             count = running.restore_data(data, file)
         else:
@@ -286,7 +284,7 @@ _NOTHING_TO_SERVE: Final = (
 
 @click.group(
     "devcluster",
-    cls=CommandLine,
+    cls=_CommandLine,
     invoke_without_command=True,
     context_settings={"allow_extra_args": True},
 )
@@ -295,7 +293,7 @@ _NOTHING_TO_SERVE: Final = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a kubeconfig to this file once the cluster runs; removed at the end.",
 )
-@settings_flags
+@_settings_flags
 @click.option(
     "--without-controllers",
     is_flag=True,
@@ -349,7 +347,6 @@ def _run(
     kubeconfig: Path | None,
     command: list[str],
 ) -> int:
-    """Run a cluster until it ends; return the exit code."""
     try:
         from controller_manager.devcluster.cluster import prepared  # noqa: PLC0415
 
@@ -359,7 +356,7 @@ def _run(
     preparing = prepared(
         settings, build, secure_port=secure_port, port_remedy="choose another --port"
     )
-    with settings_failures(), preparing as made:
+    with _settings_failures(), preparing as made:
         logger = logger_of(settings.verbosity)
         return run_cluster(
             run_devcluster(

@@ -51,7 +51,7 @@ _KILLED: Final = 128
 """A shell shows that signal N ended a program as this plus N."""
 
 
-def check_command(command: Sequence[str]) -> None:
+def _check_command(command: Sequence[str]) -> None:
     """Check that a program can be found and run; raises CommandNotRun."""
     program = command[0]
     if shutil.which(program) is not None:
@@ -146,7 +146,7 @@ async def run_devcluster(
     console = Console(stderr=True, quiet=bool(command))
     log_loop_errors(logger)
     if command:
-        check_command(command)
+        _check_command(command)
     if kubeconfig is not None:
         check_kubeconfig(kubeconfig)
     before, after = parted(read_manifests([*map(Path, settings.manifests)]))
@@ -212,7 +212,6 @@ async def _run_until_interrupted(
 
 
 def _interrupt_event() -> asyncio.Event:
-    """Return an event that is set when the program is interrupted."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

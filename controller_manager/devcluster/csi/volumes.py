@@ -88,7 +88,7 @@ class Provisioner:
         full_name = f"{metadata['namespace']}/{metadata['name']}"
         message = f'External provisioner is provisioning volume for claim "{full_name}"'
         self._record(claim, "Normal", "Provisioning", message)
-        volume = new_volume(claim, found)
+        volume = _new_volume(claim, found)
         self._storage.objects.create(VOLUME, "", volume)
         message = f"Successfully provisioned volume {volume['metadata']['name']}"
         self._record(claim, "Normal", "ProvisioningSucceeded", message)
@@ -104,7 +104,7 @@ class Provisioner:
         self._report.other(_COMPONENT, claim, kind, reason, message)
 
 
-def new_volume(claim: JSON, found: JSON) -> JSON:
+def _new_volume(claim: JSON, found: JSON) -> JSON:
     """Return the volume for a claim, with the settings of its class."""
     spec, name = claim["spec"], _name(claim)
     volume: JSON = {
@@ -218,7 +218,7 @@ class Resizer:
             **claim["status"],
             "allocatedResources": {"storage": wanted},
             "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"},
-            "conditions": [*other_conditions(claim), self._condition(RESIZING)],
+            "conditions": [*_other_conditions(claim), self._condition(RESIZING)],
         }
 
     def _pending(self, claim: JSON) -> JSON:
@@ -226,7 +226,7 @@ class Resizer:
         return {
             **claim["status"],
             "allocatedResourceStatuses": {"storage": "NodeResizePending"},
-            "conditions": [*other_conditions(claim), condition],
+            "conditions": [*_other_conditions(claim), condition],
         }
 
     def _condition(self, type_: str, **more: str) -> JSON:
@@ -257,7 +257,7 @@ class Resizer:
         self._report.other(_RESIZER, claim, kind, reason, message)
 
 
-def other_conditions(claim: JSON) -> list[JSON]:
+def _other_conditions(claim: JSON) -> list[JSON]:
     """Return the conditions of a claim that are not about its size."""
     return [
         each
@@ -266,8 +266,7 @@ def other_conditions(claim: JSON) -> list[JSON]:
     ]
 
 
-def needs_larger_file_system(claim: JSON) -> bool:
-    """Tell whether a claim waits for the kubelet to resize its file system."""
+def _needs_larger_file_system(claim: JSON) -> bool:
     conditions = claim.get("status", {}).get("conditions") or ()
     return any(each["type"] == FILE_SYSTEM_PENDING for each in conditions)
 
@@ -429,7 +428,7 @@ class Mounts:
     def claim_changed(self, key: Key) -> None:
         """Resize the file system of a claim in the pods that use it."""
         claim = self._storage.claim(key)
-        if claim is not None and needs_larger_file_system(claim):
+        if claim is not None and _needs_larger_file_system(claim):
             self._delays.call(key, RESIZE_SECONDS, self._resize_mounted)
 
     def _resize_mounted(self, key: Key) -> None:
@@ -481,7 +480,7 @@ class Mounts:
     def _resize(self, key: Key, pod: JSON) -> None:
         """Make the file system of a claim as large as its volume, if it is smaller."""
         claim = self._storage.claim(key)
-        if claim is None or not needs_larger_file_system(claim):
+        if claim is None or not _needs_larger_file_system(claim):
             return
         name = claim["spec"]["volumeName"]
         volume = self._storage.volume(name)
@@ -490,7 +489,7 @@ class Mounts:
         status = {
             **claim["status"],
             "capacity": volume["spec"]["capacity"],
-            "conditions": other_conditions(claim),
+            "conditions": _other_conditions(claim),
         }
         status.pop("allocatedResourceStatuses", None)
         if not status["conditions"]:

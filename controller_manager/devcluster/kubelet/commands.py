@@ -230,7 +230,6 @@ def _printed(
 
 
 def _lines(texts: Iterable[str]) -> tuple[tuple[float, str], ...]:
-    """Return the lines of texts that are printed at once."""
     return tuple(
         (0.0, line) for each in texts for line in each.removesuffix("\n").split("\n")
     )
@@ -267,7 +266,6 @@ def _filled(operands: Sequence[str]) -> Run | None:
 
 
 def _test(name: str, words: list[str], around: Surroundings | None) -> Run | None:
-    """Return the run of ``test``, ``[`` or ``[[``."""
     closing = {"[": "]", "[[": "]]"}.get(name)
     if closing is not None:
         if words[-1:] != [closing]:

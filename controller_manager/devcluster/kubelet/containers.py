@@ -540,7 +540,6 @@ def _different(old: JSON, new: JSON) -> set[str]:
 
 
 def _failing(run: ContainerRun, probe: Probe, now: Moment) -> ContainerRun:
-    """Return a container that ends because of a probe."""
     message = (
         f"Container {run.spec['name']} failed {probe.kind.lower()} probe, will be "
         "restarted"

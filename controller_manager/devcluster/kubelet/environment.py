@@ -62,18 +62,6 @@ class _Source(Struct, frozen=True):
     key: Key
     item: str = _ALL
 
-    @property
-    def not_found(self) -> str:
-        """The kubelet's message if the object does not exist."""
-        return f'{self.resource} "{self.key[1]}" not found'
-
-    @property
-    def no_item(self) -> str:
-        """The kubelet's message about a volume if the object lacks the key."""
-        if self.resource == "configmap":
-            return f"configmap references non-existent config key: {self.item}"
-        return f"references non-existent secret key: {self.item}"
-
 
 class Environment:
     """Makes the variables of containers."""
@@ -424,7 +412,6 @@ def _items(pod: JSON, resource: str, reference: JSON | None) -> Iterator[_Source
 def _source(
     pod: JSON, resource: str, reference: JSON | None, item: str | None = _ALL
 ) -> Iterator[_Source]:
-    """Yield the source that a reference names, unless it is optional."""
     if not reference or reference.get("optional"):
         return
     name = reference.get("secretName") or reference.get("name") or ""

@@ -39,8 +39,6 @@ _FIELDS: Final = {
 
 
 class _Held(Struct, frozen=True):
-    """A pod with a next step, and the timer for it."""
-
     uid: str
     run: pods.PodRun
     timer: asyncio.TimerHandle
@@ -248,7 +246,6 @@ class Kubelet:
         self._finish(pod, None, run, now)
 
     def _reject(self, pod: JSON, rejection: Rejection) -> None:
-        """Fail a pod that does not fit its node."""
         status = {
             **pod["status"],
             "phase": "Failed",

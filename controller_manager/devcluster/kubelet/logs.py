@@ -30,7 +30,7 @@ from .server import check_node, chosen_container
 # The options of a request for a log (PodLogOptions).
 
 
-class LogOptions(Struct, frozen=True):
+class _LogOptions(Struct, frozen=True):
     """The requested part of a log, and the form of its lines."""
 
     container: str
@@ -42,7 +42,7 @@ class LogOptions(Struct, frozen=True):
     limit: int | None
 
     @classmethod
-    def parse(cls, pod: str, query: Mapping[str, str], now: datetime) -> "LogOptions":
+    def parse(cls, pod: str, query: Mapping[str, str], now: datetime) -> "_LogOptions":
         """Read the options about a pod from a query; raises Refusal."""
         causes: list[statuses.Cause] = []
         tail = _number(query, "tailLines", 0, causes)
@@ -111,11 +111,9 @@ class _Run(Struct, frozen=True):
     ended: datetime | None
 
     def at(self, line: Line) -> datetime:
-        """Return the time at which the run prints a line."""
         return self.began + timedelta(seconds=line.after)
 
     def prints(self, line: Line) -> bool:
-        """Tell whether the run lasts until a line."""
         return self.ended is None or self.at(line) <= self.ended
 
 
@@ -141,7 +139,7 @@ class PodLogs:
     def _found(self, target: Target, request: Request) -> Response | StreamingResponse:
         pod = self._objects.find(POD, target.namespace, target.name).obj
         now = self._clock.now()
-        options = LogOptions.parse(target.name, dict(request.query), now)
+        options = _LogOptions.parse(target.name, dict(request.query), now)
         container = chosen_container(pod, options.container)
         if not pod["spec"].get("nodeName"):
             return Response(200, _HEADERS, b"")
@@ -160,10 +158,13 @@ class PodLogs:
 
 
 class _Follower:
-    """Follows one run of a container."""
-
     def __init__(
-        self, objects: Objects, key: Key, container: str, run: _Run, options: LogOptions
+        self,
+        objects: Objects,
+        key: Key,
+        container: str,
+        run: _Run,
+        options: _LogOptions,
     ) -> None:
         self._pods = objects.storage.collection(POD.resource)
         self._version = self._pods.version
@@ -213,7 +214,6 @@ class _Follower:
             return
 
     def _end(self) -> datetime | None:
-        """Return the end of the run, `None` while it goes on."""
         stored = self._pods.get(self._key)
         status = statuses_of(stored.obj).get(self._container, {}) if stored else {}
         for name in ("state", "lastState"):
@@ -252,7 +252,7 @@ def _ended(state: JSON) -> _Run:
     return _Run(parse_time(state["startedAt"]), parse_time(state["finishedAt"]))
 
 
-def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]:
+def _shown(run: _Run, lines: list[Line], options: _LogOptions) -> Iterator[bytes]:
     since = options.since
     found = [each for each in lines if since is None or run.at(each) >= since]
     if options.tail is not None:
@@ -260,6 +260,6 @@ def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]
     return (_written(run, each, options) for each in found)
 
 
-def _written(run: _Run, line: Line, options: LogOptions) -> bytes:
+def _written(run: _Run, line: Line, options: _LogOptions) -> bytes:
     time = f"{format_micro_time(run.at(line))[:-1]}000Z " if options.timestamps else ""
     return f"{time}{line.text}\n".encode()

@@ -77,7 +77,7 @@ def why_invalid(image: str) -> str:
     return "invalid reference format"
 
 
-def invalid_name_message(image: str) -> str:
+def _invalid_name_message(image: str) -> str:
     """Return the kubelet's message about the name of an image, "" if it is valid."""
     why = why_invalid(image)
     if not why:
@@ -100,10 +100,10 @@ def is_broken(container: JSON) -> bool:
         return True
     if _NO_REGISTRY.match(image):
         return True
-    return image.startswith("localhost/") and pull_policy(container) == "Always"
+    return image.startswith("localhost/") and _pull_policy(container) == "Always"
 
 
-def pull_error(image: str) -> str:
+def _pull_error(image: str) -> str:
     """Return containerd's message about an image that no registry has."""
     full = full_name(image)
     return (
@@ -133,13 +133,12 @@ def image_id(image: str) -> str:
 
 
 @lru_cache(_KEPT)
-def size_of(image: str) -> int:
+def _size_of(image: str) -> int:
     """Return an invented size of an image, in bytes."""
     return 1_000_000 + int(sha256(image.encode()).hexdigest()[:6], 16) * 4
 
 
-def pull_policy(container: JSON) -> str:
-    """Return the policy that the API server has filled in."""
+def _pull_policy(container: JSON) -> str:
     return str(container.get("imagePullPolicy", "IfNotPresent"))
 
 
@@ -328,7 +327,6 @@ def _volume(pod: JSON, name: str) -> JSON:
 
 
 def _is_made(pod: JSON, volume: str) -> bool:
-    """Tell whether only commands make the files of a volume."""
     return any(each in _MADE for each in _volume(pod, volume))
 
 
@@ -393,8 +391,8 @@ class NodeMachine:
 
     def pulls(self, container: JSON) -> bool:
         """Tell whether a kubelet pulls the image of a container."""
-        image, policy = container["image"], pull_policy(container)
-        if invalid_name_message(image) or policy == "Never":
+        image, policy = container["image"], _pull_policy(container)
+        if _invalid_name_message(image) or policy == "Never":
             return False
         return policy == "Always" or image not in self._images
 
@@ -452,12 +450,12 @@ class NodeMachine:
 
     def _without_image(self, container: ContainerRun, now: Moment) -> Refused | None:
         image = container.spec["image"]
-        if message := invalid_name_message(image):
+        if message := _invalid_name_message(image):
             notes = warning("InspectFailed", message)
             return _refused("InvalidImageName", message, None, notes)
         if not is_broken(container.spec):
             return None
-        if pull_policy(container.spec) == "Never":
+        if _pull_policy(container.spec) == "Never":
             message = (
                 f'Container image "{image}" is not present with pull policy of Never'
             )
@@ -476,7 +474,7 @@ class NodeMachine:
         took = format_duration(self._delay)
         message = (
             f'Successfully pulled image "{image}" in {took} ({took} including '
-            f"waiting). Image size: {size_of(image)} bytes."
+            f"waiting). Image size: {_size_of(image)} bytes."
         )
         begun = [] if container.is_pulling else [pulling(image)]
         return [*begun, normal("Pulled", message)]
@@ -489,7 +487,7 @@ def pulling(image: str) -> Note:
 
 def _broken(container: ContainerRun, image: str, now: Moment) -> Refused:
     """Return the reason why a container waits for an image that cannot be pulled."""
-    error, failed = pull_error(image), container.pull_failed_at
+    error, failed = _pull_error(image), container.pull_failed_at
     left = 0.0 if failed is None else failed + container.pull_backoff - now.seconds
     if left > JUST_NOW:
         text = f'Back-off pulling image "{image}"'

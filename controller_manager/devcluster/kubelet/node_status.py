@@ -35,7 +35,7 @@ IPV6: Final = "IPv6"
 _FIRST_NODE: Final = 2
 
 
-def node_address(number: int) -> str:
+def _node_address(number: int) -> str:
     """Return the address of a node in the range 172.18.0.0/16, by its number."""
     high, low = divmod(number + _FIRST_NODE, 256)
     return f"172.18.{high}.{low}"
@@ -58,7 +58,7 @@ PRESSURE: Final = "devcluster/pressure"
 """The annotation that names the pressure of a node."""
 
 
-class Pressure(Struct, frozen=True):
+class _Pressure(Struct, frozen=True):
     """A pressure of a node: its condition, the scarce resource, and its amounts.
 
     The condition has a reason and a message without the pressure, and under it.
@@ -73,19 +73,19 @@ class Pressure(Struct, frozen=True):
 
 
 PRESSURES: Final = {
-    "memory": Pressure(
+    "memory": _Pressure(
         "MemoryPressure",
         ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
         *("memory", "100Mi", "50Mi"),
     ),
-    "disk": Pressure(
+    "disk": _Pressure(
         "DiskPressure",
         ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("KubeletHasDiskPressure", "kubelet has disk pressure"),
         *("ephemeral-storage", "10Gi", "5Gi"),
     ),
-    "pid": Pressure(
+    "pid": _Pressure(
         "PIDPressure",
         ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
@@ -113,8 +113,7 @@ _SYSTEM: Final = "linux"
 _READY: Final = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 
 
-def node_name(number: int) -> str:
-    """Return the name of a node of the cluster, by its number."""
+def _node_name(number: int) -> str:
     return f"node-{number}"
 
 
@@ -124,7 +123,7 @@ def is_stopped(node: JSON) -> bool:
     return bool(annotations.get(STOPPED, "false") != "false")
 
 
-def new_node(name: str) -> JSON:
+def _new_node(name: str) -> JSON:
     """Return a node with the labels that kubelets give to their nodes.
 
     The first node has the role of a control plane, as kubeadm labels it. It has no
@@ -137,13 +136,12 @@ def new_node(name: str) -> JSON:
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": _SYSTEM,
     }
-    if name == node_name(0):
+    if name == _node_name(0):
         labels["node-role.kubernetes.io/control-plane"] = ""
     return {"metadata": {"name": name, "labels": labels}}
 
 
-def pressure_of(node: JSON) -> Pressure | None:
-    """Return the pressure of a node, `None` without one."""
+def _pressure_of(node: JSON) -> _Pressure | None:
     annotations = node["metadata"].get("annotations") or {}
     return PRESSURES.get(annotations.get(PRESSURE, "").strip())
 
@@ -158,13 +156,13 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
     return {
         **before,
         "addresses": [
-            {"type": "InternalIP", "address": node_address(number)},
+            {"type": "InternalIP", "address": _node_address(number)},
             {"type": "Hostname", "address": name},
         ],
         "allocatable": resources,
         "capacity": resources,
         "conditions": _conditions(
-            before.get("conditions", []), format_time(now), pressure_of(node)
+            before.get("conditions", []), format_time(now), _pressure_of(node)
         ),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(name),
@@ -200,7 +198,7 @@ def addresses_of(node: JSON) -> tuple[str, ...]:
     )
 
 
-def is_due(node: JSON, status: JSON, now: datetime) -> bool:
+def _is_due(node: JSON, status: JSON, now: datetime) -> bool:
     """Tell whether a kubelet reports a status: it has changed, or it is old."""
     before = node.get("status", {})
     if _without_heartbeats(before) != _without_heartbeats(status):
@@ -214,7 +212,7 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
     return any(not each or now - parse_time(each) >= REPORT_PERIOD for each in reported)
 
 
-def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list[JSON]:
+def _conditions(before: list[JSON], now: str, pressure: _Pressure | None) -> list[JSON]:
     """Return the conditions of a node under `pressure`, and those of other programs."""
     named = {_type(each): each for each in before}
     reported = []
@@ -234,7 +232,7 @@ def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list
     return [*named.values(), *reported]
 
 
-def _pressed(pressure: Pressure | None) -> Iterator[tuple[str, str, str, str]]:
+def _pressed(pressure: _Pressure | None) -> Iterator[tuple[str, str, str, str]]:
     for each in PRESSURES.values():
         if each is pressure:
             yield each.condition, "True", *each.under
@@ -250,7 +248,6 @@ def _without_heartbeats(status: JSON) -> JSON:
 
 
 def _type(condition: JSON) -> str:
-    """Return the type of a condition; the API server takes some without."""
     return str(condition.get("type", ""))
 
 
@@ -306,13 +303,13 @@ class Heartbeats:
         self._relieve = relieve
         self._objects = objects
         self._clock = objects.clock
-        self._numbers = {node_name(number): number for number in range(count)}
+        self._numbers = {_node_name(number): number for number in range(count)}
 
     def register(self) -> None:
         """Create the nodes and their CSINodes."""
         for name in self._numbers:
             if not self._objects.has(NODE, "", name):
-                self._objects.create(NODE, "", new_node(name))
+                self._objects.create(NODE, "", _new_node(name))
             self._register_driver(name)
             self._report_status(name)
 
@@ -358,7 +355,7 @@ class Heartbeats:
         node = self._objects.find(NODE, "", name).obj
         now = self._clock.now()
         status = node_status(node, self._numbers[name], now)
-        if is_due(node, status, now):
+        if _is_due(node, status, now):
             new = {"metadata": node["metadata"], "status": status}
             self._objects.update(NODE, "", name, new, "status")
 
@@ -511,7 +508,7 @@ class Evictions:
     def relieve(self, name: str) -> None:
         """Evict a pod from a node if it is under pressure."""
         stored = self._nodes.get(("", name))
-        pressure = pressure_of(stored.obj) if stored is not None else None
+        pressure = _pressure_of(stored.obj) if stored is not None else None
         if stored is None or pressure is None:
             return
         message = f"Attempting to reclaim {pressure.resource}"
@@ -532,7 +529,7 @@ class Evictions:
                 rank = _RANKS.get(pod["status"].get("qosClass", ""), 0)
                 yield _Victim(rank, priority, key)
 
-    def _evict_one(self, key: Key, pressure: Pressure) -> None:
+    def _evict_one(self, key: Key, pressure: _Pressure) -> None:
         stored = self._pods.get(key)
         if stored is None:
             return

@@ -35,7 +35,7 @@ _LAST_BYTES: Final = 2048
 """The most bytes of a log in the message of a failed container."""
 
 
-def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSON:
+def _container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSON:
     """Return the status of a container; a new one may wait for init containers."""
     spec = run.spec
     waiting = {"reason": "PodInitializing" if initializing else "ContainerCreating"}
@@ -60,9 +60,9 @@ def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSO
     return status
 
 
-def ephemeral_status(pod: JSON, run: ContainerRun) -> JSON:
+def _ephemeral_status(pod: JSON, run: ContainerRun) -> JSON:
     """Return the status of an ephemeral container, which is never ready."""
-    status = container_status(pod, run, initializing=False)
+    status = _container_status(pod, run, initializing=False)
     return {**status, "ready": False, "started": False}
 
 
@@ -138,17 +138,17 @@ def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
         "phase": phase,
         "conditions": list(_conditions(pod, run, phase, now)),
         "containerStatuses": [
-            container_status(pod, each, initializing=bool(init)) for each in run.main
+            _container_status(pod, each, initializing=bool(init)) for each in run.main
         ],
         "startTime": before.get("startTime") or run.seen,
     }
     if init:
         status["initContainerStatuses"] = [
-            container_status(pod, each, initializing=initializing) for each in init
+            _container_status(pod, each, initializing=initializing) for each in init
         ]
     if ephemeral:
         status["ephemeralContainerStatuses"] = [
-            ephemeral_status(pod, each) for each in ephemeral
+            _ephemeral_status(pod, each) for each in ephemeral
         ]
     if run.failure is not None:
         status["reason"], status["message"] = run.failure
@@ -173,7 +173,7 @@ def _addresses(pod: JSON, run: PodRun, place: Place) -> JSON:
     return found
 
 
-def is_ready(pod: JSON, run: PodRun) -> bool:
+def _is_ready(pod: JSON, run: PodRun) -> bool:
     """Tell whether a pod is ready, its readiness gates included."""
     _, status, _, _ = _ready(pod, _containers_ready(run, run.phase))
     return status == "True"
@@ -341,7 +341,7 @@ def gates_differ(pod: JSON, run: PodRun) -> bool:
     shown = any(
         each["type"] == "Ready" and each["status"] == "True" for each in conditions
     )
-    return is_ready(pod, run) != shown
+    return _is_ready(pod, run) != shown
 
 
 # Restores the runs of pods from their statuses.

@@ -299,8 +299,7 @@ def _no_sandbox(pod: JSON) -> programs.Periods:
         return programs.Periods()  # the containers do not start, and report the reason
 
 
-def is_due(due: float | None, now: Moment) -> bool:
-    """Tell whether a time on the monotonic clock has come."""
+def _is_due(due: float | None, now: Moment) -> bool:
     return due is not None and due <= now.seconds + JUST_NOW
 
 
@@ -318,7 +317,7 @@ DEADLINE_EXCEEDED: Final = (
 
 def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     """Return the pod after all steps that are due now."""
-    if is_due(run.deadline, now) and not run.is_over:
+    if _is_due(run.deadline, now) and not run.is_over:
         reason, message = DEADLINE_EXCEEDED
         return _failed(run, reason, normal(reason, message), now)
     if _lacks_sandbox(run, now):
@@ -328,7 +327,7 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
         if following is run:
             break
         run = following
-    return killed(run, now) if is_due(run.kill_at, now) else run
+    return killed(run, now) if _is_due(run.kill_at, now) else run
 
 
 def _failed(run: PodRun, reason: str, note: Note, now: Moment) -> PodRun:
@@ -372,10 +371,10 @@ def _moved(
     if run.is_over:
         # Sidecars run until the others have ended.
         return container.ended(now, 0) if container.step is Step.RUNNING else container
-    if not is_due(container.next, now):
+    if not _is_due(container.next, now):
         return container
     if container.step is Step.RUNNING:
-        if not is_due(container.due, now):
+        if not _is_due(container.due, now):
             return container.probed(now, machine)
         ended = container.ended_by_itself(now)
         again = _again(run, ended)
@@ -427,7 +426,7 @@ def _lacks_sandbox(run: PodRun, now: Moment) -> bool:
         and run.kill_at is None
         and all(each.step is Step.NEW for each in run.containers)
         and run.no_sandbox.include(now.seconds - run.began)
-        and any(is_due(each.due, now) for each in run.containers)
+        and any(_is_due(each.due, now) for each in run.containers)
     )
 
 

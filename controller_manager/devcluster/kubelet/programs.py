@@ -100,7 +100,7 @@ def has_any(pod: JSON) -> bool:
     return bool(annotations) and any(each.startswith(PREFIX) for each in annotations)
 
 
-def seconds_of(key: str, text: str) -> float:
+def _seconds_of(key: str, text: str) -> float:
     """Return a number of seconds, or FOREVER; raises AnnotationError."""
     if text == "forever":
         return FOREVER
@@ -267,7 +267,7 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
     if seconds is None and codes is None and indexes is None:
         return _unannotated(pod, container, role, termination)
     return Program(
-        _BRIEFLY if seconds is None else seconds_of(*seconds),
+        _BRIEFLY if seconds is None else _seconds_of(*seconds),
         _codes_of(pod, codes, indexes),
         termination,
     )
@@ -279,20 +279,20 @@ def pull_seconds(pod: JSON, default: float) -> float:
     The result is `default` without an annotation.
     """
     text = (pod["metadata"].get("annotations") or {}).get(PULL_SECONDS)
-    return default if text is None else seconds_of(PULL_SECONDS, text)
+    return default if text is None else _seconds_of(PULL_SECONDS, text)
 
 
 def _check_pod(pod: JSON) -> None:
     annotations = pod["metadata"].get("annotations") or {}
     if PULL_SECONDS in annotations:
-        seconds_of(PULL_SECONDS, annotations[PULL_SECONDS])
+        _seconds_of(PULL_SECONDS, annotations[PULL_SECONDS])
     if FAILING_SANDBOX in annotations:
         periods_of(FAILING_SANDBOX, annotations[FAILING_SANDBOX])
 
 
 def _termination(pod: JSON, name: str) -> float:
     found = find(pod, TERMINATION_SECONDS, name)
-    return FOREVER if found is None else seconds_of(*found)
+    return FOREVER if found is None else _seconds_of(*found)
 
 
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
@@ -349,7 +349,6 @@ def _codes(key: str, text: str) -> tuple[int, ...]:
 
 
 def _code(text: str) -> int | None:
-    """Return one exit code, `None` if it cannot be understood."""
     if text == _OUT_OF_MEMORY_TEXT:
         return OUT_OF_MEMORY
     is_code = text.isascii() and text.isdecimal() and len(text) <= 3

@@ -47,17 +47,17 @@ _LEVELS: Final[Sequence[Mapping[str, Callable[[int, int], int]]]] = (
 _MOST_TERMS: Final = 100
 
 
-def expanded(script: str, variables: Mapping[str, str]) -> str:
+def _expanded(script: str, variables: Mapping[str, str]) -> str:
     """Return a script with the values of known variables and calculations."""
 
     def value(match: re.Match[str]) -> str:
         inner = match["sum"] or match["expr"] or match["old"]
         if inner is not None:
-            text = expanded(inner, variables).replace("\\*", "*")
+            text = _expanded(inner, variables).replace("\\*", "*")
             names = re.sub(
                 r"[A-Za-z_]\w*", lambda found: variables.get(found[0], "?"), text
             )
-            result = calculated(names if match["sum"] else text)
+            result = _calculated(names if match["sum"] else text)
             return match[0] if result is None else str(result)
         found = variables.get(match["braced"] or match["name"] or "")
         if found is None or not _WORD.fullmatch(found):
@@ -67,7 +67,7 @@ def expanded(script: str, variables: Mapping[str, str]) -> str:
     return _PART.sub(value, script)
 
 
-def calculated(text: str) -> int | None:
+def _calculated(text: str) -> int | None:
     """Return the value of a sum of numbers, `None` if it has other parts."""
     terms: list[str] = []
     position = 0
@@ -327,10 +327,6 @@ class _Script:
         return Run()
 
     def _loop(self, loop: _Statement) -> Run | None:
-        """Return the run of a loop: it has no end, no round, or an exit in its body.
-
-        A loop that takes no time prints nothing: nobody could read its lines.
-        """
         keyword, *words = loop.words
         condition = None if words[0] == "exit" else self._command(words, 0)
         if condition is None:
@@ -387,7 +383,7 @@ def _statements(text: str, variables: Mapping[str, str]) -> list[_Statement] | N
     """Return the statements of a script, `None` if one cannot be read."""
     if len(text) > _LONGEST:
         return None
-    script = expanded(text.strip().replace("\\\n", " "), variables)
+    script = _expanded(text.strip().replace("\\\n", " "), variables)
     lexer = shlex.shlex(script, posix=True, punctuation_chars=f"{_PUNCTUATION}\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -474,7 +470,6 @@ def _loop(statements: Sequence[_Statement]) -> _Statement | None:
 
 
 def _conditional(statements: Sequence[_Statement]) -> _Statement | None:
-    """Return an ``if``, `None` if it lacks a part."""
     parts: list[tuple[str, list[_Statement]]] = []
     for each in statements:
         keyword, *words = each.words or ("",)

@@ -22,8 +22,6 @@ SOFT: Final = "ScheduleAnyway"
 
 
 class _Spread(Struct, frozen=True):
-    """A constraint, and the number of pods in each domain."""
-
     key: str
     max_skew: int
     counts: dict[str, int]
@@ -31,7 +29,7 @@ class _Spread(Struct, frozen=True):
     counts_itself: bool
 
 
-class TopologySpread:
+class _TopologySpread:
     """Finds the nodes that the constraints of one pod allow."""
 
     def __init__(
@@ -108,7 +106,7 @@ ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 REPELLED: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-class PodAffinity:
+class _PodAffinity:
     """Finds the nodes that the terms of one pod, and those of other pods, allow."""
 
     def __init__(
@@ -277,18 +275,18 @@ class Fit:
         return None
 
     @cached_property
-    def _spread(self) -> TopologySpread | None:
+    def _spread(self) -> _TopologySpread | None:
         if not self.pod["spec"].get("topologySpreadConstraints"):
             return None
-        return TopologySpread(self.pod, self._infos, self.is_counted)
+        return _TopologySpread(self.pod, self._infos, self.is_counted)
 
     @cached_property
-    def _affinity(self) -> PodAffinity | None:
+    def _affinity(self) -> _PodAffinity | None:
         affinity = self.pod["spec"].get("affinity") or {}
         is_needed = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
         if not is_needed and next(self._infos.repellent(), None) is None:
             return None
-        return PodAffinity(self.pod, self._infos, self._labels_of)
+        return _PodAffinity(self.pod, self._infos, self._labels_of)
 
     def is_counted(self, constraint: JSON, node: node_infos.NodeInfo) -> bool:
         """Tell whether a topology spread constraint counts the pods on a node."""
@@ -372,7 +370,7 @@ def best(
     """Return the best of several nodes that fit a pod, the first of equal ones."""
     pod = fit.pod
     scores = [0.0] * len(nodes)
-    spread = TopologySpread(pod, infos, fit.is_counted, SOFT)
+    spread = _TopologySpread(pod, infos, fit.is_counted, SOFT)
     pods = _PodScores(pod, infos, labels_of)
     for weight, values in (
         (_TAINTS, [-float(_untolerated(pod, each)) for each in nodes]),

@@ -291,8 +291,8 @@ class PodInfo(Struct, frozen=True):
             (metadata["namespace"], metadata["name"]),
             metadata["uid"],
             metadata.get("labels") or {},
-            requests_of(pod),
-            ports_of(spec),
+            _requests_of(pod),
+            _ports_of(spec),
             spec.get("priority") or 0,
             metadata["creationTimestamp"],
             "deletionTimestamp" in metadata,
@@ -414,7 +414,7 @@ class NodeInfos:
         yield from self._repellent.values()
 
 
-def requests_of(pod: JSON) -> Amounts:
+def _requests_of(pod: JSON) -> Amounts:
     """Return the requests of a pod.
 
     Most pods are simple: it adds up their containers and skips the rest.
@@ -437,8 +437,7 @@ def _amount(text: str) -> int:
     return parse_quantity(text).nanos
 
 
-def ports_of(spec: JSON) -> frozenset[Port]:
-    """Return the ports of its node that a pod uses."""
+def _ports_of(spec: JSON) -> frozenset[Port]:
     return frozenset(
         (
             port.get("hostIP") or _ANY_ADDRESS,

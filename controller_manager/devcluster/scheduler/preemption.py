@@ -31,7 +31,7 @@ _MOST_CANDIDATES: Final = 100
 """The most candidate nodes; upstream takes as many, or a tenth of all."""
 
 
-class Candidate(Struct, frozen=True):
+class _Candidate(Struct, frozen=True):
     """A node that fits a pod once its victims are gone."""
 
     node: str
@@ -70,13 +70,13 @@ class Preemption:
 
     def find(
         self, fit: Fit, misfits: Iterable[tuple[NodeInfo, Misfit]]
-    ) -> tuple[Candidate | None, Counter[str]]:
+    ) -> tuple[_Candidate | None, Counter[str]]:
         """Return the best candidate, and the number of nodes for each reason.
 
         The reasons count only if there is no candidate.
         """
         counts = Counter[str]()
-        candidates: list[Candidate] = []
+        candidates: list[_Candidate] = []
         for node, misfit in misfits:
             if not misfit.is_resolvable or len(candidates) >= _MOST_CANDIDATES:
                 counts[NOT_HELPFUL] += 1
@@ -84,13 +84,13 @@ class Preemption:
                 counts[NO_VICTIMS] += 1
             else:
                 found = self._candidate(fit, node)
-                if isinstance(found, Candidate):
+                if isinstance(found, _Candidate):
                     candidates.append(found)
                 else:
                     counts.update(found.reasons)
         return min(candidates, key=lambda each: each.cost, default=None), counts
 
-    def evict(self, pod: JSON, candidate: Candidate) -> None:
+    def evict(self, pod: JSON, candidate: _Candidate) -> None:
         """Evict the victims, and name the preempting pod."""
         for victim in candidate.victims:
             if victim.is_terminating or not self._objects.has(POD, *victim.key):
@@ -125,7 +125,7 @@ class Preemption:
             return  # the victim has changed; the pod is tried again
         self._report.scheduler(stored, normal("Preempted", message), "Preempting", pod)
 
-    def _candidate(self, fit: Fit, node: NodeInfo) -> Candidate | Misfit:
+    def _candidate(self, fit: Fit, node: NodeInfo) -> _Candidate | Misfit:
         """Return the victims on a node, or why the pod does not fit without them."""
         name = node.facts.name
         lower = [
@@ -143,7 +143,7 @@ class Preemption:
 
     def _reprieved(
         self, fit: Fit, node: NodeInfo, lower: Sequence[PodInfo]
-    ) -> Candidate:
+    ) -> _Candidate:
         violating = self._violating(lower)
         ordered = sorted(
             lower,
@@ -156,7 +156,7 @@ class Preemption:
                 self._infos.remove_pod(each.key)
                 victims.append(each)
         violations = sum(each.key in violating for each in victims)
-        return Candidate(node.facts.name, tuple(victims), violations)
+        return _Candidate(node.facts.name, tuple(victims), violations)
 
     def _violating(self, pods: Iterable[PodInfo]) -> set[tuple[str, str]]:
         budgets = [each.obj for each in self._budgets]

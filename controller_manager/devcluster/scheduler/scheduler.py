@@ -23,7 +23,7 @@ from .preemption import NOT_HELPFUL, Preemption
 from .volumes import NOT_ALLOCATED, ONE_POD, Binding, DeviceClaims, VolumeBinding
 
 
-class WaitingPods(Waiting):
+class _WaitingPods(Waiting):
     """Remembers the waiting pods, their claims, and their nominated nodes."""
 
     def __init__(self) -> None:
@@ -31,7 +31,6 @@ class WaitingPods(Waiting):
         self._nominated: dict[Key, tuple[str, node_infos.PodInfo]] = {}
 
     def discard(self, key: Key) -> None:
-        """Forget a pod that no longer waits, and its node."""
         self._nominated.pop(key, None)
         super().discard(key)
 
@@ -83,7 +82,7 @@ def _counted(counts: Mapping[str, int]) -> Iterator[str]:
 # Reports unscheduled pods, with a condition and an event.
 
 
-class FailureHandler:
+class _FailureHandler:
     """Writes the reason why a pod waits, if it is new."""
 
     def __init__(self, objects: Objects, report: Reporter) -> None:
@@ -185,12 +184,12 @@ class Scheduler:
             (self._devices, frozenset((NOT_ALLOCATED,))),
         )
         self._report = report
-        self._failures = FailureHandler(objects, report)
+        self._failures = _FailureHandler(objects, report)
         self._infos = infos
         self._preemption = Preemption(objects, self._infos, report)
         self._order: list[str] = []
         self._next = 0
-        self._waiting = WaitingPods()
+        self._waiting = _WaitingPods()
         self._assumed: dict[Key, _Assumed] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._to_retry: list[Key] = []

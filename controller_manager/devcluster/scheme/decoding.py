@@ -174,15 +174,12 @@ def repeated_keys(body: bytes) -> list[str]:
 
 
 class _Keys:
-    """Reads the keys of maps from the events of a document."""
-
     def __init__(self) -> None:
         self._maps: list[set[str] | None] = []  # None: a list
         self._values: list[str] = []  # the error of each value that is open
         self._key: str | None = None
 
     def errors_of(self, events: Iterable[Any]) -> Iterator[str]:
-        """Yield the errors of a document."""
         for event in events:
             if isinstance(event, yaml.CollectionEndEvent):
                 self._maps.pop()

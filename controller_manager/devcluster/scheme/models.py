@@ -31,8 +31,7 @@ class Index(msgspec.Struct, frozen=True):
     """By "apiVersion Kind", such as "apps/v1 Deployment"."""
 
 
-def package_of(model: str) -> str:
-    """Return the package of a model: its name without the last part."""
+def _package_of(model: str) -> str:
     return model.rpartition(".")[0]
 
 
@@ -41,7 +40,7 @@ def write(models: Mapping[str, Mapping[str, Any]]) -> bytes:
     packages: dict[str, dict[str, Any]] = {}
     kinds: dict[str, str] = {}
     for name, model in sorted(models.items()):
-        packages.setdefault(package_of(name), {})[name] = model
+        packages.setdefault(_package_of(name), {})[name] = model
         for each in model.get("group-version-kind", ()):
             group = f"{each['group']}/" if each["group"] else ""
             kinds[f"{group}{each['version']} {each['kind']}"] = name
@@ -73,7 +72,7 @@ class Parts(Generic[Content]):
     def of_model(self, name: str) -> Content:
         """Return the content of a model; raises KeyError for an unknown name."""
         if (found := self._decoded.get(name)) is None:
-            encoded = self._package(package_of(name))[name]
+            encoded = self._package(_package_of(name))[name]
             found = self._decoded[name] = self._decoder.decode(encoded)
         return found
 
@@ -298,14 +297,13 @@ _TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 _TIMES: Final = (_TIME, "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime")
 
 
-class Zeros:
+class _Zeros:
     """Fills in the empty fields of one model, and those of the models inside it."""
 
     def __init__(self) -> None:
-        """Make the zeros of a model without such fields."""
         self._absent: dict[str, Any] = {}
         self._lists: list[str] = []
-        self._below: dict[str, Zeros] = {}
+        self._below: dict[str, _Zeros] = {}
         self._maps: set[str] = set()
 
     def fill(self, obj: JSON) -> None:
@@ -331,10 +329,9 @@ class Zeros:
                 zeros.fill(value)
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to fill in."""
         return bool(self._absent or self._lists or self._below)
 
-    def add(self, name: str, model: Model, known: "dict[str, Zeros]") -> None:
+    def add(self, name: str, model: Model, known: "dict[str, _Zeros]") -> None:
         """Take a field of the model; `known` has the zeros of models by name."""
         field = model.fields[name]
         # A required list that is empty is refused later.
@@ -358,15 +355,15 @@ class Zeros:
             self._maps.add(name)
 
 
-def zeros_of(api_version: str, kind: str) -> Zeros | None:
+def zeros_of(api_version: str, kind: str) -> _Zeros | None:
     """Return the zeros of the objects of a kind, `None` for one without a model.
 
     Fields that all kinds have are left out.
     """
-    models, zeros = built_in(), Zeros()
+    models, zeros = built_in(), _Zeros()
     if (name := models.find(api_version, kind)) is None:
         return None
-    known: dict[str, Zeros] = {}
+    known: dict[str, _Zeros] = {}
     model = models.model(name)
     for each in model.fields:
         if each not in _OF_KINDS:
@@ -391,9 +388,9 @@ def condition_times(api_version: str, kind: str) -> tuple[str, ...]:
     )
 
 
-def _of_model(name: str, known: dict[str, Zeros]) -> Zeros:
+def _of_model(name: str, known: dict[str, _Zeros]) -> _Zeros:
     if name not in known:
-        zeros = known[name] = Zeros()  # first, for a model that is inside itself
+        zeros = known[name] = _Zeros()  # first, for a model that is inside itself
         model = built_in().model(name)
         for each in model.fields:
             zeros.add(each, model, known)
@@ -411,7 +408,6 @@ def _is_nil(field: Field) -> bool:
 
 
 def _is_null(field: Field) -> bool:
-    """Tell whether Go writes null for an absent list."""
     return field.items is not None and not (field.omitempty or field.omitzero)
 
 

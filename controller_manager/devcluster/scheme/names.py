@@ -124,10 +124,10 @@ def subdomain_problems(name: str) -> list[str]:
 
 def validate_config_key(key: str, field: str) -> list[Cause]:
     """Check the key of a config map or of a secret."""
-    return [invalid(field, shown(key), why) for why in key_problems(key)]
+    return [invalid(field, shown(key), why) for why in _key_problems(key)]
 
 
-def key_problems(key: str) -> list[str]:
+def _key_problems(key: str) -> list[str]:
     """Return the errors in a key of data (IsConfigMapKey of apimachinery)."""
     problems = []
     if len(key) > _MAX_SUBDOMAIN:

@@ -38,7 +38,7 @@ def read_fields(data: bytes, message: str = "") -> Iterator[tuple[int, int, byte
     """
     position, end = 0, len(data)
     while position < end:
-        tag, position = read_varint(data, position)
+        tag, position = _read_varint(data, position)
         number, wire = tag >> 3, tag & 7
         if number >> 31:
             number = _signed(number, 32)
@@ -59,12 +59,12 @@ def read_fields(data: bytes, message: str = "") -> Iterator[tuple[int, int, byte
 
 def _content(data: bytes, position: int, wire: int) -> tuple[int, int]:
     if wire == BYTES:
-        size, position = read_varint(data, position)
+        size, position = _read_varint(data, position)
         if size >> 63:
             raise ProtobufError("proto: negative length found during unmarshaling")
         return position, position + size
     if wire == VARINT:
-        return position, read_varint(data, position)[1]
+        return position, _read_varint(data, position)[1]
     return position, position + _SIZES[wire]
 
 
@@ -84,11 +84,11 @@ def _after_group(data: bytes, position: int, wire: int) -> int:
             return position
         if position >= len(data):
             raise _unexpected_end()
-        tag, position = read_varint(data, position)
+        tag, position = _read_varint(data, position)
         wire = tag & 7
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     """Return the number at a position, and the byte after it; raises ProtobufError."""
     if position < len(data) and data[position] < 0x80:
         return data[position], position + 1
@@ -110,9 +110,9 @@ def _unexpected_end() -> ProtobufError:
     return ProtobufError("unexpected EOF")
 
 
-def number_of(varint: bytes, bits: int = 64) -> int:
+def _number_of(varint: bytes, bits: int = 64) -> int:
     """Return the number in the content of a field; higher bits are cut off."""
-    return _signed(read_varint(varint, 0)[0], bits)
+    return _signed(_read_varint(varint, 0)[0], bits)
 
 
 def _signed(value: int, bits: int) -> int:
@@ -271,7 +271,7 @@ class Decoder:
         found, position = [], 0
         while position < len(content):
             start = position
-            _, position = read_varint(content, position)
+            _, position = _read_varint(content, position)
             found.append(self._value(of, name, content[start:position], depth))
         return found
 
@@ -286,9 +286,9 @@ class Decoder:
             return items
         match of.type:
             case "integer":
-                return number_of(content, 32 if of.format == "int32" else 64)
+                return _number_of(content, 32 if of.format == "int32" else 64)
             case "boolean":
-                return number_of(content) != 0
+                return _number_of(content) != 0
             case "number":
                 return struct.unpack("<d", content)[0]
         if of.format == "byte":
@@ -378,7 +378,7 @@ def _contents(data: bytes, message: str, **fields: int) -> dict[str, list[bytes]
 
 
 def _last_number(contents: list[bytes] | None, bits: int = 64) -> int:
-    return number_of(contents[-1], bits) if contents else 0
+    return _number_of(contents[-1], bits) if contents else 0
 
 
 def _time(seconds: int) -> str:

@@ -123,14 +123,14 @@ _GO_NAMES: Final = {
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 
-def go_type(of: Type) -> str:
+def _go_type(of: Type) -> str:
     """Return the name of a type in Go: its package and its name."""
     if of.items is not None:
-        return f"[]{go_type(of.items)}"
+        return f"[]{_go_type(of.items)}"
     if of.values is not None:
         if of.values.ref == QUANTITY:
             return "v1.ResourceList"
-        return f"map[string]{go_type(of.values)}"
+        return f"map[string]{_go_type(of.values)}"
     if of.ref:
         return ".".join(of.ref.rsplit(".", 2)[1:])
     return _GO_NAMES[of.type, of.format]
@@ -173,7 +173,7 @@ _RANGES: Final = (("month", 2, 1, 12), ("day", 4, 1, 31), ("hour", 6, 0, 23))
 _MORE_RANGES: Final = (("minute", 8, 0, 59), ("second", 10, 0, 59))
 
 
-def time_problem(text: str, layout: str) -> str:
+def _time_problem(text: str, layout: str) -> str:
     """Return the error of a text that is no time of a layout."""
     fraction = _OPTIONAL_FRACTION if layout == RFC3339 else _MICROSECONDS
     parts = []
@@ -195,7 +195,6 @@ def time_problem(text: str, layout: str) -> str:
 
 
 def _range_problem(parts: list[str]) -> str:
-    """Return the error if the element that was read last is out of its range."""
     for name, index, least, most in (*_RANGES, *_MORE_RANGES):
         if index == len(parts) - 1 and not least <= int(parts[index]) <= most:
             return f"{name} out of range"
@@ -264,15 +263,14 @@ class TypeMismatch(ValueError):
     """A value has the wrong type; the message is that of Go."""
 
 
-class Absent:
+class _Absent:
     """The result for a value of a wrong type."""
 
     def __bool__(self) -> bool:
-        """Return False, as a zero value."""
         return False
 
 
-ABSENT: Final = Absent()
+ABSENT: Final = _Absent()
 
 
 class Reading(Protocol):
@@ -303,7 +301,7 @@ Read = Callable[[Reading, Any], Any]
 _EXACT: Final[dict[str, type]] = {"string": str, "boolean": bool}
 
 
-class Plan:
+class _Plan:
     """The way to read one field: its reader, and the treatment of a zero value.
 
     Values of the class `exact` are taken as they are.
@@ -312,8 +310,7 @@ class Plan:
     __slots__ = ("exact", "keeps", "read")
 
     def __init__(self, field: Field) -> None:
-        """Choose the reader of the field."""
-        self.read = reader(field)
+        self.read = _reader(field)
         is_scalar = not field.format
         self.exact = _EXACT.get(field.type) if is_scalar else None
         # Empty lists and maps do not survive the protobuf of the storage.
@@ -323,14 +320,13 @@ class Plan:
 
 
 @cache
-def plans(model: str) -> dict[str, Plan]:
+def plans(model: str) -> dict[str, _Plan]:
     """Return the ways to read the fields of a built-in model, by name."""
     fields = built_in().model(model).fields
-    return {name: Plan(field) for name, field in fields.items()}
+    return {name: _Plan(field) for name, field in fields.items()}
 
 
-def reader(of: Type) -> Read:
-    """Return the function that reads values of a type."""
+def _reader(of: Type) -> Read:
     if of.items is not None:
         return _list(of)
     if of.values is not None:
@@ -364,7 +360,7 @@ _ZERO_REFS: Final = {
 def _list(of: Type) -> Read:
     item = of.items
     assert item is not None  # noqa: S101 - lists have a type of items
-    wanted, read = go_type(of), reader(item)
+    wanted, read = _go_type(of), _reader(item)
 
     def read_list(reading: Reading, value: Any) -> Any:
         if not isinstance(value, list):
@@ -377,7 +373,7 @@ def _list(of: Type) -> Read:
 def _map(of: Type) -> Read:
     item = of.values
     assert item is not None  # noqa: S101 - maps have a type of values
-    wanted, read = go_type(of), reader(item)
+    wanted, read = _go_type(of), _reader(item)
 
     def read_map(reading: Reading, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -388,7 +384,7 @@ def _map(of: Type) -> Read:
 
 
 def _struct(model: str) -> Read:
-    wanted = go_type(Type(ref=model))
+    wanted = _go_type(Type(ref=model))
 
     def read_struct(reading: Reading, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -473,7 +469,7 @@ def _instant(reading: Reading, value: Any, layout: str) -> datetime:
     try:
         return parse_rfc3339(value)
     except ValueError as error:
-        raise TypeMismatch(time_problem(value, layout)) from error
+        raise TypeMismatch(_time_problem(value, layout)) from error
 
 
 def _raw(reading: Reading, value: Any) -> Any:

@@ -62,7 +62,6 @@ class _PacedSelector(selectors.DefaultSelector):
     def select(
         self, timeout: float | None = None
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for events, for the fraction of `timeout` seconds."""
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         began = time.monotonic()
@@ -101,7 +100,7 @@ T = TypeVar("T")
 ResultT = TypeVar("ResultT")
 
 
-class ClusterThread(Generic[T]):
+class _ClusterThread(Generic[T]):
     """Enters a context in a thread, and leaves it when :meth:`stop` is called.
 
     Callers may have an event loop or not: the thread has its own.
@@ -112,7 +111,6 @@ class ClusterThread(Generic[T]):
         context: Callable[[], AbstractAsyncContextManager[T]],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
     ) -> None:
-        """Take the functions that make the context and the loop; nothing runs yet."""
         self._context = context
         self._loop_factory = loop_factory
         self._entered: Future[T] = Future()
@@ -135,19 +133,15 @@ class ClusterThread(Generic[T]):
         return self._ended
 
     def join(self) -> None:
-        """Wait until the thread has ended."""
         self._thread.join()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> "Future[ResultT]":
-        """Run a coroutine in the thread's loop."""
         if self._loop is None or self._ended.done():
             work.close()
             raise RuntimeError("the cluster is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, function: Callable[[], ResultT]) -> ResultT:
-        """Call a function in the thread's loop; return its result."""
-
         async def work() -> ResultT:
             return function()
 
@@ -177,7 +171,7 @@ GROUP: Final = "controller_manager.build"
 """The entry point group of functions that return the registry of a build."""
 
 
-def installed_build() -> Registry:
+def _installed_build() -> Registry:
     """Return the controllers of the installed program; raises ClusterError.
 
     The tests of other projects name no controllers, and this package imports none.
@@ -216,7 +210,7 @@ class TemporaryNamespace:
 
     def __init__(
         self,
-        thread: ClusterThread[RunningCluster],
+        thread: _ClusterThread[RunningCluster],
         running: RunningCluster,
         prefix: str,
     ) -> None:
@@ -228,7 +222,7 @@ class TemporaryNamespace:
     def __enter__(self) -> str:
         """Create the namespace; return its name."""
         self._name = self._thread.run(
-            create_namespace(self._running, self._prefix)
+            _create_namespace(self._running, self._prefix)
         ).result()
         return self._name
 
@@ -236,11 +230,11 @@ class TemporaryNamespace:
         """Remove the namespace with its objects."""
         objects = self._running.cluster.server.objects
         kinds = self._running.cluster.server.catalogue.all()
-        self._thread.call(lambda: remove_namespace(objects, kinds, self._name))
+        self._thread.call(lambda: _remove_namespace(objects, kinds, self._name))
 
     async def __aenter__(self) -> str:
         """Create the namespace; return its name."""
-        creating = self._thread.run(create_namespace(self._running, self._prefix))
+        creating = self._thread.run(_create_namespace(self._running, self._prefix))
         self._name = await asyncio.wrap_future(creating)
         return self._name
 
@@ -249,7 +243,7 @@ class TemporaryNamespace:
         self.__exit__()
 
 
-async def create_namespace(running: RunningCluster, prefix: str) -> str:
+async def _create_namespace(running: RunningCluster, prefix: str) -> str:
     """Create a namespace, and wait for the objects of controllers in it.
 
     Raises ClusterError if the objects do not appear, or if the name is not valid.
@@ -282,7 +276,7 @@ async def _wait_for(objects: Objects, kind: Kind, namespace: str, name: str) -> 
         watcher.close()
 
 
-def remove_namespace(objects: Objects, kinds: list[Kind], name: str) -> None:
+def _remove_namespace(objects: Objects, kinds: list[Kind], name: str) -> None:
     """Remove a namespace and its objects, also with finalizers.
 
     No other task runs meanwhile, so no controller can create objects in it.
@@ -312,7 +306,7 @@ class _ClusterFaults(FaultControl):
     """Changes the faults of a cluster; its methods may be called in any thread."""
 
     def __init__(
-        self, thread: ClusterThread[RunningCluster], running: RunningCluster
+        self, thread: _ClusterThread[RunningCluster], running: RunningCluster
     ) -> None:
         self._thread = thread
         self._running = running
@@ -372,7 +366,7 @@ class DevelopmentCluster:
         """
         self.settings: Final = settings
         self._build = build
-        self._thread: ClusterThread[RunningCluster] | None = None
+        self._thread: _ClusterThread[RunningCluster] | None = None
         self._running: RunningCluster | None = None
 
     # Starting and stopping
@@ -520,22 +514,22 @@ class DevelopmentCluster:
 
     # Inside
 
-    def _new_thread(self) -> ClusterThread[RunningCluster]:
+    def _new_thread(self) -> _ClusterThread[RunningCluster]:
         if self._thread is not None:
             raise RuntimeError("the cluster is running already")
         factor = self.settings.time_factor
-        return ClusterThread(
-            lambda: run_cluster(self.settings, self._build or installed_build()),
+        return _ClusterThread(
+            lambda: run_cluster(self.settings, self._build or _installed_build()),
             asyncio.SelectorEventLoop if factor == 1 else lambda: PacedLoop(factor),
         )
 
-    def _forget(self) -> ClusterThread[RunningCluster] | None:
+    def _forget(self) -> _ClusterThread[RunningCluster] | None:
         thread, self._thread = self._thread, None
         self._running = None
         return thread
 
     @property
-    def _now(self) -> tuple[ClusterThread[RunningCluster], RunningCluster]:
+    def _now(self) -> tuple[_ClusterThread[RunningCluster], RunningCluster]:
         """The thread and what runs in it; raises RuntimeError if nothing runs."""
         if self._thread is None or self._running is None:
             msg = "the cluster is not running; enter it with 'with' or 'async with'"

@@ -335,7 +335,6 @@ class _Cluster:
         }
 
     def connections(self, others: "Mapping[str, _Cluster]") -> Connections:
-        """Return the connections of a manager to this cluster and to others."""
         return Connections(
             InMemoryTransport(self.server, "manager"),
             of_controller=self.of_controllers.__getitem__,

@@ -34,7 +34,7 @@ with suppress(ImportError):  # without it, pytest itself says what coroutines ne
 
 
 @contextmanager
-def plain_imports(config: pytest.Config) -> Iterator[None]:
+def _plain_imports(config: pytest.Config) -> Iterator[None]:
     """Import modules without pytest's import hook while entered.
 
     pytest rewrites the assertions of each module of a distribution that has a plugin.
@@ -63,7 +63,7 @@ _LOCATION: Final = "KUBE_CONFIG_DEFAULT_LOCATION"
 
 
 @contextmanager
-def default_kubeconfig(path: Path) -> Iterator[None]:
+def _default_kubeconfig(path: Path) -> Iterator[None]:
     """Let clients use a kubeconfig by default while entered.
 
     So no test can change another cluster by mistake.
@@ -113,7 +113,7 @@ def _paths(text: str) -> tuple[str, ...]:
     return tuple(filter(None, parts))
 
 
-class PluginOption(NamedTuple):
+class _PluginOption(NamedTuple):
     """An option, which is a flag of pytest and a key of its ini file."""
 
     setting: settings.Setting
@@ -145,10 +145,10 @@ _METAVARS: Final = {
 }
 
 
-def _option(setting: settings.Setting, option: settings.Option) -> PluginOption:
+def _option(setting: settings.Setting, option: settings.Option) -> _PluginOption:
     is_time = setting.limits is not None and setting.limits.is_time
     metavar = "SECONDS" if is_time else _METAVARS[setting.type]
-    return PluginOption(
+    return _PluginOption(
         setting,
         _PREFIX + setting.name.replace("_", "-"),
         option.metavar or metavar,
@@ -171,7 +171,7 @@ OPTIONS: Final = tuple(
 )
 
 
-def chosen_values(config: pytest.Config) -> dict[str, Any]:
+def _chosen_values(config: pytest.Config) -> dict[str, Any]:
     """Return the settings that options choose; the command line goes first.
 
     Raises ClusterError.
@@ -253,7 +253,7 @@ def pytest_runtest_makereport(
 def devcluster_settings(pytestconfig: pytest.Config) -> ClusterSettings:
     """Return the settings of the cluster, from the options; override it for others."""
     try:
-        return ClusterSettings(**chosen_values(pytestconfig))
+        return ClusterSettings(**_chosen_values(pytestconfig))
     except ClusterError as error:
         pytest.fail(f"devcluster: {error}", pytrace=False)
 
@@ -266,7 +266,7 @@ def cluster(
 
     Clients without an explicit cluster use this one, and no other cluster by mistake.
     """
-    with plain_imports(pytestconfig):
+    with _plain_imports(pytestconfig):
         try:
             from .cluster import DevelopmentCluster  # noqa: PLC0415
         except ImportError as error:
@@ -277,7 +277,7 @@ def cluster(
         except ClusterError as error:
             pytest.fail(f"devcluster: {error}", pytrace=False)
     try:
-        with default_kubeconfig(made.kubeconfig):
+        with _default_kubeconfig(made.kubeconfig):
             yield made
     finally:
         made.stop()
@@ -357,7 +357,7 @@ async def manager(
     The cluster has the objects of ``--devcluster-manifests``. At the end the test fails
     if a controller was refused a request for lack of a permission.
     """
-    with plain_imports(request.config):
+    with _plain_imports(request.config):
         try:
             from .manager import VirtualManager  # noqa: PLC0415
         except ImportError as error:

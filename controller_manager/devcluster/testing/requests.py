@@ -63,7 +63,7 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
     def matches(self, request: Request) -> bool:
         """Tell whether a request is selected."""
         agent = header(request.headers, "user-agent")
-        if self.user_agent not in agent or (self.goes_on and not version_of(request)):
+        if self.user_agent not in agent or (self.goes_on and not _version_of(request)):
             return False
         return self.picks(attributes_of_request(request))
 
@@ -106,7 +106,7 @@ def make_filter(
     return RequestFilter(verbs=chosen, goes_on=goes_on, **rest)  # type: ignore[arg-type]
 
 
-def version_of(request: Request) -> str:
+def _version_of(request: Request) -> str:
     """Return the version or token from which a request continues, empty for none."""
     query = dict(request.query)
     version = query.get("continue") or query.get("resourceVersion", "")
@@ -204,7 +204,6 @@ class _Object(Struct):
 
 
 def _name_in(body: bytes) -> str:
-    """Return the name of an object in JSON, "" if there is none."""
     try:
         return msgspec.json.decode(body, type=_Object).metadata.name
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -273,7 +272,7 @@ class Requests:
 
 def gone_event(request: Request, oldest: int, frame: Frame) -> bytes:
     """Return the event that tells a watch that its version is gone."""
-    message = f"too old resource version: {version_of(request) or 0} ({oldest})"
+    message = f"too old resource version: {_version_of(request) or 0} ({oldest})"
     return frame.error(expired(message).status())
 
 
@@ -290,14 +289,14 @@ class Ending(Enum):
     """The connection stays open, and no further event comes."""
 
 
-class OpenWatch(StreamingResponse):
+class _OpenWatch(StreamingResponse):
     """Passes a stream on until a fault ends it."""
 
     def __init__(
         self,
         request: Request,
         answer: StreamingResponse,
-        on_close: Callable[["OpenWatch"], None],
+        on_close: Callable[["_OpenWatch"], None],
     ) -> None:
         """Take the stream; `on_close` is called after the last read."""
         super().__init__(self._passed(), answer.headers, answer.status)
@@ -416,7 +415,7 @@ class FaultLayer:
     def __init__(self) -> None:
         """Start without faults."""
         self._faults: list[Fault] = []
-        self._watches: dict[OpenWatch, None] = {}
+        self._watches: dict[_OpenWatch, None] = {}
 
     def add(self, fault: Fault) -> None:
         """Apply a fault from now on."""
@@ -446,11 +445,11 @@ class FaultLayer:
         found = await answer(request)
         if isinstance(found, Response | Upgrade) or _is_proxied(request):
             return found
-        watch = OpenWatch(request, found, self._closed)
+        watch = _OpenWatch(request, found, self._closed)
         self._watches[watch] = None
         return watch
 
-    def _closed(self, watch: OpenWatch) -> None:
+    def _closed(self, watch: _OpenWatch) -> None:
         self._watches.pop(watch, None)
 
 
