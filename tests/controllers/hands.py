@@ -29,6 +29,9 @@ class Hands(Cluster):
     written by its plural name, or as "group/version/plural".
     """
 
+    async def end(self) -> None:
+        """End what the cluster does by itself: nothing, unless a subclass does."""
+
     def put(self, resource: Known, name: str, at: str = "", **parts: Any) -> JSON:
         """Create an object in the namespace `at`, also its status; return it."""
         status = parts.pop("status", None)

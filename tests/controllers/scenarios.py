@@ -14,11 +14,11 @@ its refusal. Further calls are
 
 * ``run``: runs the manager, with the arguments of its config, also in place of the one
   before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
-* ``writes``, as method, path and status; ``methods``; ``sent 0``, the body of a write;
-  ``forget`` forgets all writes;
+* ``writes``, as method, path and status; ``methods`` and ``answers`` have these only;
+  ``sent 0 spec.a``, the body of a write, or a part of it; ``forget`` forgets them;
 * ``before PUT /status times=2``: plays steps before the first requests to that path;
-  ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``accept``; ``seen``,
-  the number of all those requests;
+  ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
+  404: text``; ``accept``; ``seen``, the number of all those requests;
 * ``silence pods`` and ``speak pods``, for the watches of a resource;
 * ``at pods web status.phase``, the value at a path of an object; ``count``, the number
   of what another call returns; ``between 2 4 seen``; ``times 5``, which repeats steps.
@@ -38,6 +38,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.transport import Response
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.config import Config
@@ -86,8 +87,10 @@ class Scenario:
         options |= own
         if "features" in own:
             options["features"] = FeatureGates(own["features"])
-        async with AsyncExitStack() as running:
-            player = _Player(cluster(**options), config, self._values, running)
+        made = cluster(**options)
+        async with AsyncExitStack() as ended, AsyncExitStack() as running:
+            ended.push_async_callback(made.end)
+            player = _Player(made, config, self._values, running)
             player.is_confined = bool(options.get("rbac"))
             await player.play(self._case["steps"])
 
@@ -108,7 +111,7 @@ class _Player:
         self._running = running
         self._recording = RecordingTransport(cluster.transport)
         self._watches = SilentWatches(cluster.transport)
-        self._meddler: Before | None = None
+        self._meddlers: list[Before] = []
 
     async def play(self, steps: list[Any]) -> None:
         for given in steps:
@@ -131,7 +134,7 @@ class _Player:
             await asyncio.sleep(float(call))
             expected = _filled(value or {}, self._values)
             shown = {call: await self._call(call) for call in expected}
-            assert shown == expected
+            assert shown == expected, shown
             return
         if not call.startswith(("before ", "times ")):
             value = _filled(value, self._values)
@@ -177,8 +180,9 @@ class _Player:
     def _meddle(self, method: str, path: str, act: Any, times: int) -> None:
         assert not self.is_confined
         inner = self._watches.inner
-        self._meddler = Before(self._cluster, method, path, act, times, inner)
-        self._watches.inner = self._meddler
+        meddler = Before(self._cluster, method, path, act, times, inner)
+        self._meddlers.append(meddler)
+        self._watches.inner = meddler
 
     def before(self, method: str, path: str, steps: list[Any], times: int = 1) -> None:
         self._meddle(method, path, lambda: self.play(steps), times)
@@ -195,13 +199,18 @@ class _Player:
         answer = refusal(int(code), reason, why)
         self._meddle(method, path, lambda: answer, times)
 
+    def answer(
+        self, method: str, path: str, code: str, text: str, times: int = 999
+    ) -> None:
+        answer = Response(int(code), {}, text.encode())
+        self._meddle(method, path, lambda: answer, times)
+
     def accept(self) -> None:
-        assert self._meddler
-        self._meddler.times = 0
+        for each in self._meddlers:
+            each.times = 0
 
     def seen(self) -> int:
-        assert self._meddler
-        return self._meddler.seen
+        return self._meddlers[-1].seen
 
     async def between(self, least: str, most: str, *call: str) -> bool:
         found = await self._call(" ".join(call))
@@ -219,8 +228,12 @@ class _Player:
     def methods(self) -> list[str]:
         return [each.method for each in self._recording.writes]
 
-    def sent(self, number: str) -> Any:
-        return msgspec.json.decode(self._recording.writes[int(number)].body)
+    def answers(self) -> list[int]:
+        return [each.status for each in self._recording.writes]
+
+    def sent(self, number: str, path: str = "") -> Any:
+        body = self._recording.writes[int(number)].body
+        return _value(msgspec.json.decode(body), path)
 
     def forget(self) -> None:
         self._recording.writes.clear()
@@ -230,13 +243,8 @@ class _Player:
             self._values["number"] = each
             await self.play(steps)
 
-    def at(self, resource: str, name: str, path: str) -> Any:
-        found: Any = self._cluster.stored(resource, name)
-        for step in path.split("."):
-            found = found[int(step)] if isinstance(found, list) else found.get(step)
-            if found is None:
-                break
-        return found
+    def at(self, resource: str, name: str, path: str = "") -> Any:
+        return _value(self._cluster.stored(resource, name), path)
 
 
 _SECONDS: Final = re.compile(r"[\d.]+")
@@ -246,6 +254,14 @@ _NAMED: Final = re.compile(r"[\w./-]+=")
 def _shown(write: Write) -> str:
     path = re.sub(r"^/api/v1/|^/apis/[^/]+/[^/]+/", "", write.path)
     return f"{write.method} {path.removeprefix('namespaces/default/')} {write.status}"
+
+
+def _value(found: Any, path: str) -> Any:
+    for step in path.split(".") if path else ():
+        if found is None:
+            break
+        found = found[int(step)] if isinstance(found, list) else found.get(step)
+    return found
 
 
 def _filled(value: Any, values: JSON) -> Any:

@@ -1,148 +1,147 @@
 """Pods with tainted devices are evicted on a cluster in memory, on virtual time."""
 
 import asyncio
-from datetime import timedelta
+from dataclasses import replace
+from typing import Any
 
-import msgspec
 import pytest
-import pytest_asyncio
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import PatchType
-from controller_manager.client.rest.transport import Request, Response
-from controller_manager.clock import LoopClock
+from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import EPOCH
-from tests.meddler import Meddler
-
-from .fixtures import (
-    CANCELLING,
-    DRIVER,
-    MARKING,
-    TAINT,
-    Devices,
-    config,
-    device,
-    event,
-    tolerating,
-)
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 
 pytestmark = pytest.mark.looptime
 
-
-CONDITION: JSON = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "reason": "DeletionByDeviceTaintManager",
-    "message": "Device Taint manager: deleting due to NoExecute taint",
-}
+DRIVER = "gpu.example.com"
+TAINT: JSON = {"key": "broken", "effect": "NoExecute"}
 
 
-@pytest.fixture
-async def cluster() -> Devices:
-    return Devices()
+def config(*, rules: bool = True, taints: bool = True) -> Config:
+    made = make_config(
+        controllers=("device-taint-eviction-controller", "cronjob"),
+        use_service_account_credentials=True,
+    )
+    gates = {"DRADeviceTaintRules": rules, "DRADeviceTaints": taints}
+    return replace(made, features=FeatureGates(gates))
 
 
-@pytest_asyncio.fixture(name="gpus")
-async def cluster_with_devices() -> Devices:
-    """Return a cluster with two devices, and roles that know of rules."""
+def device(name: str) -> JSON:
+    """Return a device of this name, which is tainted if ``:tainted`` ends it."""
+    name, _, tainted = name.partition(":")
+    return {"name": name, "taints": [TAINT]} if tainted else {"name": name}
+
+
+class Devices(Hands):
+    """A cluster with two devices, claims and pods that use them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.put(NODES, "a")
+        self.add_slice("slice", "gpu-0", "gpu-1")
+
+    def add_slice(
+        self, name: str, *devices: str, generation: int = 1, pool: str = "a"
+    ) -> None:
+        pool_of: JSON = {
+            "name": pool,
+            "generation": generation,
+            "resourceSliceCount": 1,
+        }
+        spec: JSON = {"driver": DRIVER, "pool": pool_of, "nodeName": "a"}
+        self.put(
+            RESOURCE_SLICES,
+            name,
+            spec={**spec, "devices": [device(each) for each in devices]},
+        )
+
+    def publish(self, name: str, *devices: str) -> None:
+        self.edit(
+            RESOURCE_SLICES, name, spec={"devices": [device(each) for each in devices]}
+        )
+
+    def add_user(
+        self,
+        name: str,
+        *devices: str,
+        tolerated: Any = (),
+        tolerations: tuple[JSON, ...] = (),
+    ) -> None:
+        """Add a pod on the node a, and a claim with devices that is reserved for it.
+
+        The taint is `tolerated` for some seconds, or for ever.
+        """
+        every = tolerated if isinstance(tolerated, (list, tuple)) else [tolerated]
+        known = {"key": "broken", "operator": "Exists", "effect": "NoExecute"}
+        tolerations = tolerations or tuple(
+            known if each is None else {**known, "tolerationSeconds": each}
+            for each in every
+        )
+        spec: JSON = {
+            "nodeName": "a",
+            "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        }
+        made = self.put(PODS, name, spec=spec, status={"phase": "Running"})
+        self.add_claim(name, made["metadata"]["uid"], devices, tolerations)
+
+    def add_claim(
+        self,
+        name: str,
+        uid: str,
+        devices: tuple[str, ...],
+        tolerations: tuple[JSON, ...] = (),
+        **metadata: Any,
+    ) -> None:
+        known = {"request": "gpu", "driver": DRIVER, "pool": "a"}
+        results = [
+            {**known, "device": each, "tolerations": list(tolerations)}
+            for each in devices
+        ]
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+        self.put(
+            RESOURCE_CLAIMS,
+            name,
+            metadata=metadata,
+            spec={"devices": {"requests": [request]}},
+            status={
+                "allocation": {"devices": {"results": results}},
+                "reservedFor": [{"resource": "pods", "name": name, "uid": uid}],
+            },
+        )
+
+    def add_rule(self, name: str, effect: str = "NoExecute", **selector: str) -> None:
+        spec = {"deviceSelector": selector, "taint": {**TAINT, "effect": effect}}
+        self.put(DEVICE_TAINT_RULES, name, spec=spec)
+
+    def condition(self, rule: str) -> tuple[str, str, str] | None:
+        """Return status, reason and message of the condition of a rule."""
+        stored = self.stored(DEVICE_TAINT_RULES, rule)
+        for each in stored.get("status", {}).get("conditions", ()):
+            assert each["type"] == "EvictionInProgress"
+            assert each["observedGeneration"] == stored["metadata"]["generation"]
+            return each["status"], each["reason"], each["message"]
+        return None
+
+    def evicted(self) -> list[str]:
+        found = [each["metadata"] for each in self.all(PODS)]
+        return sorted(each["name"] for each in found if "deletionTimestamp" in each)
+
+
+@scenarios("nodes/devicetainteviction")
+async def test_pods_with_tainted_devices_are_evicted(scenario: Scenario) -> None:
     features = FeatureGates({"DRADeviceTaintRules": True})
-    cluster = Devices(rbac=True, features=features)
-    cluster.put(NODES, "a")
-    cluster.add_slice("slice", device("gpu-0"), device("gpu-1"))
-    return cluster
+    await scenario.play(Devices, config, rbac=True, features=features)
 
 
-async def test_a_pod_goes_when_its_driver_taints_its_device(gpus: Devices) -> None:
-    gpus.add_user("p", "gpu-0")
-    gpus.add_user("other", "gpu-1")
-    async with gpus.confined_manager(config()) as recording:
-        await asyncio.sleep(1)
-        gpus.publish("slice", device("gpu-0", TAINT), device("gpu-1"))
-        await asyncio.sleep(1)
-        assert gpus.evicted() == ["p"]
-    writes = recording.writes
-    assert [(each.method, each.path.rpartition("/pods/")[2]) for each in writes] == [
-        ("PATCH", "p/status"),
-        ("DELETE", "p"),
-    ]
-    bodies: list[JSON] = [msgspec.json.decode(each.body) for each in writes]
-    uid = bodies[0]["metadata"]["uid"]
-    (patched,) = bodies[0]["status"]["conditions"]
-    assert patched.pop("lastTransitionTime")
-    assert patched == CONDITION
-    assert bodies[1]["preconditions"] == {"uid": uid}
-    assert gpus.told() == [event("p", MARKING)]
-
-
-async def test_the_time_counts_from_the_taint_also_over_a_restart(
-    gpus: Devices,
-) -> None:
-    gpus.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    gpus.publish("slice", device("gpu-0", TAINT))
-    await asyncio.sleep(20)
-    async with gpus.confined_manager(config()):
-        await asyncio.sleep(20)
-        assert gpus.evicted() == []
-    async with gpus.confined_manager(config()):
-        await asyncio.sleep(19)
-        assert gpus.evicted() == []
-        await asyncio.sleep(3)
-        assert gpus.evicted() == ["p"]
-
-
-async def test_tolerations_of_claims_keep_pods(gpus: Devices) -> None:
-    """For ever or for some time; one of all effects does not count, as upstream."""
-    for_all = {"key": "broken", "operator": "Exists"}
-    gpus.add_user("ever", "gpu-0", tolerations=(tolerating(), tolerating(5)))
-    gpus.add_user("both", "gpu-0", tolerations=(tolerating(90), tolerating(30)))
-    gpus.add_user("other", "gpu-0", tolerations=(tolerating(key="x"),))
-    gpus.add_user("effect", "gpu-0", tolerations=(for_all,))
-    async with gpus.confined_manager(config()):
-        gpus.publish("slice", device("gpu-0", TAINT))
-        await asyncio.sleep(28)
-        assert gpus.evicted() == ["effect", "other"]
-        await asyncio.sleep(5)
-        assert gpus.evicted() == ["both", "effect", "other"]
-        await asyncio.sleep(500)
-        assert gpus.evicted() == ["both", "effect", "other"]
-
-
-async def test_an_eviction_is_cancelled_when_the_taint_goes(gpus: Devices) -> None:
-    gpus.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    gpus.add_user("gone", "gpu-0", tolerations=(tolerating(60),))
-    async with gpus.confined_manager(config()) as recording:
-        gpus.publish("slice", device("gpu-0", TAINT))
-        await asyncio.sleep(10)
-        gpus.remove(PODS, "gone", grace=30)
-        await asyncio.sleep(10)
-        gpus.publish("slice", device("gpu-0"))
-        await asyncio.sleep(300)
-        assert recording.writes == []
-    assert gpus.told() == [event("p", CANCELLING)]
-
-
-@pytest.mark.parametrize("how", ["released", "deleted"])
-async def test_an_eviction_is_cancelled_when_the_claim_goes(
-    gpus: Devices, how: str
-) -> None:
-    gpus.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    async with gpus.confined_manager(config()) as recording:
-        gpus.publish("slice", device("gpu-0", TAINT))
-        await asyncio.sleep(10)
-        if how == "deleted":
-            gpus.remove(RESOURCE_CLAIMS, "p")
-        else:
-            gpus.edit(RESOURCE_CLAIMS, "p", status={"reservedFor": None})
-        await asyncio.sleep(300)
-        assert recording.writes == []
-    assert gpus.told() == [event("p", CANCELLING)]
-
-
-async def test_only_claims_of_the_pod_count(gpus: Devices) -> None:
+async def test_only_claims_of_the_pod_count() -> None:
+    gpus = Devices(rbac=True)
     claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     containers = [{"name": "c", "image": "app:v1"}]
     for name, node in (("bound", "a"), ("unbound", ""), ("strange", "a")):
@@ -163,204 +162,6 @@ async def test_only_claims_of_the_pod_count(gpus: Devices) -> None:
     gpus.add_user("unreserved")
     gpus.add_claim("mine", "x", ("gpu-0",))
     async with gpus.confined_manager(config()):
-        gpus.publish("slice", device("gpu-0", TAINT))
+        gpus.publish("slice", "gpu-0:tainted")
         await asyncio.sleep(5)
         assert gpus.evicted() == ["bound"]
-
-
-async def test_only_the_last_generation_of_a_pool_counts(gpus: Devices) -> None:
-    gpus.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    gpus.add_user("q", "gpu-1")
-    gpus.publish("slice", device("gpu-0", TAINT), device("gpu-1"))
-    async with gpus.confined_manager(config()):
-        await asyncio.sleep(10)
-        gpus.add_slice("new", device("gpu-0"), device("gpu-1"), generation=2)
-        await asyncio.sleep(5)
-        assert gpus.told() == [event("p", CANCELLING)]
-        await asyncio.sleep(100)
-        assert gpus.evicted() == []
-        gpus.remove(RESOURCE_SLICES, "new")
-        await asyncio.sleep(5)
-        assert gpus.evicted() == ["p"]
-        gpus.add_slice("newer", device("gpu-1", TAINT), generation=3)
-        await asyncio.sleep(5)
-        assert gpus.evicted() == ["p", "q"]
-
-
-async def test_a_rule_evicts_and_shows_its_progress(gpus: Devices) -> None:
-    """At once, and then every ten seconds; the text of the status is upstream's."""
-    gpus.add_user("p", "gpu-0")
-    gpus.add_user("later", "gpu-1", tolerations=(tolerating(60),))
-    async with gpus.confined_manager(config()):
-        await asyncio.sleep(1)
-        gpus.add_rule("rule", driver=DRIVER)
-        await asyncio.sleep(1)
-        assert gpus.condition("rule") == (
-            "True",
-            "PodsPendingEviction",
-            "2 pods need to be evicted in 1 namespace.",
-        )
-        assert gpus.evicted() == ["p"]
-        await asyncio.sleep(15)
-        assert gpus.condition("rule") == (
-            "True",
-            "PodsPendingEviction",
-            (
-                "1 pod needs to be evicted in 1 namespace. "
-                "1 pod evicted since starting the controller."
-            ),
-        )
-        await asyncio.sleep(70)
-        assert gpus.evicted() == ["later", "p"]
-        assert gpus.condition("rule") == (
-            "False",
-            "Completed",
-            "2 pods evicted since starting the controller.",
-        )
-
-
-async def test_a_rule_without_effect_shows_the_effect_it_would_have(
-    gpus: Devices,
-) -> None:
-    gpus.add_user("p", "gpu-0")
-    async with gpus.confined_manager(config()):
-        gpus.add_rule("rule", "None", device="gpu-0")
-        await asyncio.sleep(30)
-        assert gpus.evicted() == []
-        assert gpus.condition("rule") == (
-            "False",
-            "NoEffect",
-            (
-                "1 published device selected. 1 allocated device selected. "
-                "1 pod would be evicted in 1 namespace if the effect was NoExecute. "
-                "This information will not be updated again. "
-                "Recreate the DeviceTaintRule to trigger an update."
-            ),
-        )
-        gpus.edit(DEVICE_TAINT_RULES, "rule", spec={"taint": {"effect": "NoExecute"}})
-        await asyncio.sleep(5)
-        assert gpus.evicted() == ["p"]
-
-
-async def test_a_rule_that_goes_cancels_its_evictions(gpus: Devices) -> None:
-    gpus.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    gpus.add_user("q", "gpu-1", tolerations=(tolerating(60),))
-    async with gpus.confined_manager(config()):
-        gpus.add_rule("gone", device="gpu-0")
-        gpus.add_rule("changed", device="gpu-1")
-        await asyncio.sleep(20)
-        gpus.remove(DEVICE_TAINT_RULES, "gone")
-        patch = {"spec": {"taint": {"effect": "NoSchedule"}}}
-        where = (DEVICE_TAINT_RULES, "", "changed")
-        await gpus.client.patch(*where, patch, PatchType.MERGE)
-        await asyncio.sleep(300)
-        assert gpus.evicted() == []
-        assert gpus.condition("changed") == (
-            "False",
-            "OtherEffect",
-            "Eviction only happens for the NoExecute effect.",
-        )
-    assert gpus.told() == [event("p", CANCELLING), event("q", CANCELLING)]
-
-
-async def test_rules_do_nothing_while_their_gate_is_off(gpus: Devices) -> None:
-    """As by default in 1.36; taints of drivers count."""
-    gpus.add_user("p", "gpu-0")
-    gpus.add_user("q", "gpu-1")
-    async with gpus.confined_manager(config(rules=False)):
-        gpus.add_rule("rule", driver=DRIVER)
-        gpus.publish("slice", device("gpu-0"), device("gpu-1", TAINT))
-        await asyncio.sleep(60)
-        assert gpus.evicted() == ["q"]
-        assert gpus.condition("rule") is None
-
-
-async def test_an_eviction_that_fails_is_tried_again(cluster: Devices) -> None:
-    cluster.put(NODES, "a")
-    cluster.add_slice("slice", device("gpu-0"))
-    cluster.add_user("p", "gpu-0")
-    is_broken = True
-
-    async def refuse(request: Request) -> Response | None:
-        if is_broken and request.method in ("DELETE", "PATCH"):
-            body = b'{"kind":"Status","code":500,"reason":"InternalError"}'
-            return Response(500, {}, body)
-        return None
-
-    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
-        await asyncio.sleep(1)
-        cluster.add_rule("rule", driver=DRIVER)
-        await asyncio.sleep(100)
-        is_broken = False
-        await asyncio.sleep(200)
-        assert cluster.evicted() == ["p"]
-        assert cluster.condition("rule") == (
-            "False",
-            "Completed",
-            "1 pod evicted since starting the controller.",
-        )
-    assert cluster.told() == [event("p", MARKING)]
-
-
-async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
-    cluster: Devices,
-) -> None:
-    """The watch is late; upstream evicts the pod."""
-    cluster.put(NODES, "a")
-    cluster.add_slice("slice", device("gpu-0", TAINT), device("gpu-1"))
-    cluster.add_user("p", "gpu-0")
-    cluster.add_user("q", "gpu-1")
-    cluster.add_rule("rule", device="gpu-1")
-
-    async def untaint(request: Request) -> None:
-        if request.method == "GET" and request.path.endswith("/resourceslices/slice"):
-            cluster.publish("slice", device("gpu-0"), device("gpu-1"))
-        if request.method == "GET" and request.path.endswith("/devicetaintrules/rule"):
-            cluster.remove(DEVICE_TAINT_RULES, "rule")
-
-    async with cluster.manager(config(), Meddler(cluster.transport, untaint)):
-        await asyncio.sleep(300)
-    assert cluster.evicted() == []
-
-
-async def test_nothing_is_evicted_while_the_gate_of_taints_is_off(
-    cluster: Devices,
-) -> None:
-    cluster.add_slice("slice", device("gpu-0", TAINT))
-    cluster.add_user("p", "gpu-0")
-    made = config(rules=False, taints=False)
-    async with cluster.manager(made) as recording:
-        await asyncio.sleep(60)
-        assert (cluster.evicted(), recording.writes) == ([], [])
-
-
-@pytest.mark.parametrize("hours", [-1, 1])
-async def test_a_wrong_clock_of_the_manager_changes_no_time(
-    cluster: Devices, hours: int
-) -> None:
-    cluster.put(NODES, "a")
-    cluster.add_slice("slice", device("gpu-0", TAINT))
-    cluster.add_user("p", "gpu-0", tolerations=(tolerating(60),))
-    wrong = LoopClock(EPOCH + timedelta(hours=hours))
-    async with cluster.manager(config(), clock=wrong):
-        await asyncio.sleep(59)
-        assert cluster.evicted() == []
-        await asyncio.sleep(3)
-        assert cluster.evicted() == ["p"]
-
-
-async def test_a_new_generation_of_a_pool_concerns_all_its_devices() -> None:
-    """Devices of older slices stop counting, until the new generation is gone."""
-    cluster = Devices()
-    for number in range(3):
-        cluster.add_slice(f"s{number}", device(f"d{number}", TAINT))
-        waits = (tolerating(100),)
-        cluster.add_user(f"p{number}", f"d{number}", tolerations=waits)
-    async with cluster.manager(config()):
-        await asyncio.sleep(10)
-        cluster.add_slice("new", device("d0"), generation=2)
-        await asyncio.sleep(200)
-        assert cluster.evicted() == []
-        cluster.remove(RESOURCE_SLICES, "new")
-        await asyncio.sleep(200)
-        assert cluster.evicted() == ["p0", "p1", "p2"]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -35,19 +35,13 @@ def lifecycle_config(
     return replace(config, controllers={NodeLifecycleOptions: options})
 
 
-def tolerating(key: str) -> JSON:
-    """Return the toleration that admission gives every pod, as a part of its spec."""
-    toleration = {
-        "key": f"node.kubernetes.io/{key}",
-        "operator": "Exists",
-        "effect": "NoExecute",
-        "tolerationSeconds": 300,
-    }
-    return {"tolerations": [toleration], "terminationGracePeriodSeconds": 0}
-
-
 class Kubelets(Hands):
     """A cluster in which a test does the work of kubelets."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._alive: set[str] = set()
+        self._beating: asyncio.Task[None] | None = None
 
     def conditions(self, **statuses: str) -> list[JSON]:
         """Return the conditions of a healthy kubelet, changed by `statuses`."""
@@ -65,8 +59,17 @@ class Kubelets(Hands):
             status = {"conditions": self.conditions()}
             self.put(NODES, name, metadata=metadata, status=status)
 
-    def pod(self, name: str, node: str, **spec: Any) -> None:
+    def pod(self, name: str, node: str, tolerates: str = "", **spec: Any) -> None:
+        """Add a pod, which tolerates a taint of the node for five minutes."""
         containers = [{"name": "c", "image": "app:v1"}]
+        if tolerates:
+            toleration = {
+                "key": f"node.kubernetes.io/{tolerates}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            spec |= {"tolerations": [toleration], "terminationGracePeriodSeconds": 0}
         ready = {"type": "Ready", "status": "True"}
         whole = {"nodeName": node, "containers": containers, **spec}
         status = {"phase": "Running", "conditions": [ready]}
@@ -87,27 +90,33 @@ class Kubelets(Hands):
         else:
             self.put(LEASES, name, NODE_LEASES, spec=spec)
 
+    def lives(self, *names: str) -> None:
+        """Renew the leases of these nodes from now on, every two seconds."""
+        if self._beating is None:
+            self.add_namespace(NODE_LEASES)
+            self._beating = asyncio.create_task(self._renew_all())
+        self._alive.clear()
+        self._alive.update(names)
+
+    async def _renew_all(self, period: float = 2.0) -> None:
+        while True:
+            for name in sorted(self._alive):
+                self.renew(name)
+            await asyncio.sleep(period)
+
+    async def end(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+
     @asynccontextmanager
-    async def heartbeats(
-        self, *names: str, period: float = 2.0
-    ) -> AsyncGenerator[set[str], None]:
+    async def heartbeats(self, *names: str) -> AsyncGenerator[set[str], None]:
         """Renew the leases of nodes while entered; yields the set of their names."""
-        alive = set(names)
-        self.add_namespace(NODE_LEASES)
-
-        async def renew_all() -> None:
-            while True:
-                for name in sorted(alive):
-                    self.renew(name)
-                await asyncio.sleep(period)
-
-        task = asyncio.create_task(renew_all())
+        self.lives(*names)
         try:
-            yield alive
+            yield self._alive
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await self.end()
 
     @asynccontextmanager
     async def running(
@@ -130,6 +139,12 @@ class Kubelets(Hands):
         """Return the taints of a node, without the prefix of their keys."""
         found = self.stored(NODES, name)["spec"].get("taints") or ()
         return [f"{each['key'].rpartition('/')[2]}:{each['effect']}" for each in found]
+
+    def taint_set(self, name: str) -> list[str]:
+        return sorted(self.taints(name))
+
+    def sorted_taints(self) -> list[list[str]]:
+        return sorted(self.all_taints().values())
 
     def all_taints(self) -> dict[str, list[str]]:
         return {name: self.taints(name) for name in self.names(NODES)}

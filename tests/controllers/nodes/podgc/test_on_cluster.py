@@ -19,125 +19,42 @@ from controller_manager.controllers.nodes.podgc.controller import (
     unscheduled_terminating,
 )
 from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 
 pytestmark = pytest.mark.looptime
 
-CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
+
+def config(**options: int) -> Config:
+    made = make_config(controllers=("podgc",))
+    return replace(made, controllers={PodGCOptions: PodGCOptions(**options)})
 
 
-async def names(cluster: Hands) -> list[str]:
-    return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
+class Pods(Hands):
+    def pod(
+        self,
+        name: str,
+        node: str = "",
+        phase: str = "Running",
+        metadata: JSON | None = None,
+    ) -> None:
+        containers = [{"name": "c", "image": "app:v1"}]
+        spec = {"containers": containers, **({"nodeName": node} if node else {})}
+        self.put(
+            PODS, name, metadata=metadata or {}, spec=spec, status={"phase": phase}
+        )
 
 
-async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Hands) -> None:
-    spec = {**CONTAINERS, "nodeName": "unknown"}
-    cluster.add("Pod", "kept", spec=spec, status={"phase": "Running"})
-    handle = cluster.server.handle
-
-    async def lost(request: Request) -> Response | StreamingResponse:
-        if request.path == "/api/v1/nodes/unknown":
-            return Response(404, {}, b"404 page not found")
-        return await handle(request)
-
-    cluster.server.handle = lost  # type: ignore[method-assign]
-    async with cluster.manager(make_config(controllers=("podgc",))):
-        await asyncio.sleep(300)
-        assert await names(cluster) == ["kept"]
+@scenarios("nodes/podgc")
+async def test_pods_are_collected(scenario: Scenario) -> None:
+    await scenario.play(Pods, config)
 
 
-async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
-    cluster: Hands,
-) -> None:
-    spec = {**CONTAINERS, "nodeName": "gone"}
-    cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
-    async with cluster.manager(make_config(controllers=("podgc",))) as recording:
-        await asyncio.sleep(39)
-        assert await names(cluster) == ["orphan"]
-        await asyncio.sleep(25)
-        assert await names(cluster) == []
-    statuses: list[JSON] = [
-        msgspec.json.decode(write.body)["status"]
-        for write in recording.writes
-        if write.method == "PATCH"
-    ]
-    assert statuses == [
-        {
-            "phase": "Failed",
-            "observedGeneration": 1,
-            "conditions": [
-                {
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "DeletionByPodGC",
-                    "message": "PodGC: node no longer exists",
-                    "lastProbeTime": None,
-                    "lastTransitionTime": statuses[0]["conditions"][0][
-                        "lastTransitionTime"
-                    ],
-                    "observedGeneration": 1,
-                }
-            ],
-        }
-    ]
-
-
-async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
-    cluster: Hands,
-) -> None:
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "DeletionByTaintManager",
-        "message": "Taint manager: deleting due to NoExecute taint",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    status = {"phase": "Running", "conditions": [condition]}
-    spec = {**CONTAINERS, "nodeName": "gone"}
-    # A finalizer keeps the pod after its deletion.
-    metadata = {"name": "orphan", "finalizers": ["example.com/keep"]}
-    cluster.add("Pod", "orphan", metadata=metadata, spec=spec, status=status)
-    async with cluster.manager(make_config(controllers=("podgc",))):
-        await asyncio.sleep(65)
-    stored = await cluster.client.get_json(PODS, "default", "orphan")
-    assert stored["status"]["conditions"] == [
-        {
-            **condition,
-            "lastProbeTime": None,
-            "reason": "DeletionByPodGC",
-            "message": "PodGC: node no longer exists",
-            "observedGeneration": 1,
-        }
-    ]
-
-
-async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Hands) -> None:
-    cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
-    async with cluster.manager(make_config(controllers=("podgc",))) as recording:
-        await asyncio.sleep(30)
-        cluster.add("Node", "late")
-        await asyncio.sleep(100)
-        assert (await names(cluster), recording.writes) == (["early"], [])
-
-
-async def test_ended_pods_above_the_threshold_are_deleted(cluster: Hands) -> None:
-    for name in ("a", "b", "c"):
-        cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
-    settings = replace(
-        make_config(controllers=("podgc",)),
-        controllers={PodGCOptions: PodGCOptions(terminated_pod_threshold=2)},
-    )
-    async with cluster.manager(settings):
-        await asyncio.sleep(25)
-        assert await names(cluster) == ["b", "c"]
-
-
-async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
-    cluster: Hands,
-) -> None:
-    spec = {**CONTAINERS, "nodeName": "again"}
-    cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
+async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays() -> None:
+    cluster = Pods()
+    cluster.pod("orphan", "again")
     handle = cluster.server.handle
 
     async def slow(request: Request) -> Response | StreamingResponse:
@@ -145,14 +62,14 @@ async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
         if request.path == "/api/v1/nodes/again" and request.method == "GET":
             cluster.server.handle = handle  # type: ignore[method-assign]
             cluster.add("Node", "again")
-            cluster.add("Pod", "new", spec=spec, status={"phase": "Running"})
+            cluster.pod("new", "again")
             await asyncio.sleep(5)
         return answer
 
     cluster.server.handle = slow  # type: ignore[method-assign]
-    async with cluster.manager(make_config(controllers=("podgc",))):
+    async with cluster.manager(config()):
         await asyncio.sleep(100)
-        assert await names(cluster) == ["new"]
+        assert cluster.names(PODS) == ["new"]
 
 
 SINCE = "2026-01-01T00:00:00Z"
