@@ -63,6 +63,15 @@ class Hands(Cluster):
         kind, namespace = self._kind(resource, at)
         self.server.storage.collection(kind.resource).remove((namespace, name))
 
+    def strip(self, resource: Known, name: str, *finalizers: str) -> None:
+        """Leave an object these finalizers only."""
+        self.edit(resource, name, metadata={"finalizers": list(finalizers) or None})
+
+    def lose(self, resource: Known, name: str) -> None:
+        """Delete an object, although finalizers may protect it."""
+        self.remove(resource, name)
+        self.strip(resource, name)
+
     def stored(self, resource: Known, name: str, at: str = "") -> JSON:
         kind, namespace = self._kind(resource, at)
         return copy.deepcopy(self.server.objects.find(kind, namespace, name).obj)

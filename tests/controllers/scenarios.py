@@ -136,7 +136,7 @@ class _Player:
             shown = {call: await self._call(call) for call in expected}
             assert shown == expected, shown
             return
-        if not call.startswith(("before ", "times ")):
+        if isinstance(value, str) or not call.startswith(("before ", "times ")):
             value = _filled(value, self._values)
         found = await self._call(call, value)
         if equals:

@@ -10,19 +10,6 @@ from tests.controllers.hands import Hands
 
 DRIVER: Final = "csi.example.com"
 SIZE: Final = {"storage": "1Gi"}
-RUNNING: Final[JSON] = {"state": {"running": {}}}
-ENDED: Final[JSON] = {"state": {"terminated": {"exitCode": 0}}}
-WAITING: Final[JSON] = {"state": {"waiting": {"reason": "PodInitializing"}}}
-
-OF_CONTAINERS: Final[tuple[tuple[JSON, bool], ...]] = (
-    ({}, False),
-    ({"containerStatuses": [ENDED, WAITING]}, False),
-    ({"containerStatuses": [ENDED, RUNNING]}, True),
-    ({"containerStatuses": [WAITING], "initContainerStatuses": [RUNNING]}, True),
-    ({"containerStatuses": [WAITING], "initContainerStatuses": [ENDED]}, False),
-    ({"containerStatuses": [ENDED], "ephemeralContainerStatuses": [RUNNING]}, True),
-)
-"""Statuses of containers, and whether one of them runs."""
 
 
 class Storage(Hands):
@@ -70,11 +57,11 @@ class Storage(Hands):
         reference = self.reference(name)
         self.volume(name, {"phase": "Bound"}, source, claimRef=reference, **both)
 
-    def reference(self, claim: str = "data") -> JSON:
+    def reference(self, claim: str = "data", **changes: str) -> JSON:
         """Return a reference of a volume to a claim."""
         uid = self.stored(CLAIMS, claim)["metadata"]["uid"]
         reference = {"kind": "PersistentVolumeClaim", "namespace": "default"}
-        return {**reference, "name": claim, "uid": uid}
+        return {**reference, "name": claim, "uid": uid, **changes}
 
     def pod(
         self, name: str, *claims: str, metadata: JSON | None = None, **spec: Any

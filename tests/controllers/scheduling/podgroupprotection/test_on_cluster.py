@@ -1,6 +1,5 @@
 """Deleted groups stay while pods use them, on a cluster in memory."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,26 +21,28 @@ from controller_manager.controllers.scheduling.podgroupprotection.controller imp
     used_by,
 )
 from controller_manager.informers.store import Store
+from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Write, make_config
-from tests.controllers.hands import Before, Hands
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 
-pytestmark = pytest.mark.looptime
+FEATURES: Final = FeatureGates({"GenericWorkload": True})
 
-CONFIG: Final = make_config(
-    controllers=("podgroup-protection-controller", "ttl"),
-    use_service_account_credentials=True,
-)
-GROUPS_OF_PODS: Final = FeatureGates({"GenericWorkload": True})
-ENABLED: Final = replace(CONFIG, features=GROUPS_OF_PODS)
-PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+
+def config(*, enabled: bool = True) -> Config:
+    made = make_config(
+        controllers=("podgroup-protection-controller", "ttl"),
+        use_service_account_credentials=True,
+    )
+    return replace(made, features=FEATURES) if enabled else made
 
 
 class Groups(Hands):
     """A cluster with groups of pods, whose gate is on."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(features=GROUPS_OF_PODS, **options)
+        super().__init__(features=FEATURES, **options)
 
     def group(self, name: str = "g", **metadata: Any) -> None:
         spec: JSON = {"schedulingPolicy": {"basic": {}}}
@@ -54,105 +55,17 @@ class Groups(Hands):
             PODS, name, spec={"containers": containers, "schedulingGroup": belongs}
         )
 
-    def end(self, name: str, phase: str) -> None:
+    def end_pod(self, name: str, phase: str) -> None:
         self.edit(PODS, name, status={"phase": phase})
 
-    async def left(self, seconds: float = 1) -> list[str] | None:
-        """Return the finalizers of the group "g" after a time, `None` if it is gone."""
-        await asyncio.sleep(seconds)
-        return self.finalizers(POD_GROUPS).get("g")
+    def groups(self) -> dict[str, list[str]]:
+        return self.finalizers(POD_GROUPS)
 
 
-@pytest.fixture
-async def cluster() -> Groups:
-    return Groups()
-
-
-def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
-    return [
-        (each.method, each.path.rpartition("/")[2], each.status)
-        for each in writes
-        if "podgroups" in each.path
-    ]
-
-
-async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
-    cluster = Groups(rbac=True)
-    cluster.group()
-    cluster.group("kept")
-    async with cluster.confined_manager(ENABLED) as recording:
-        await asyncio.sleep(1)
-        cluster.remove(POD_GROUPS, "g")
-        await asyncio.sleep(1)
-    assert cluster.finalizers(POD_GROUPS) == {"kept": [PROTECTION]}
-    assert releases(recording.writes) == [("PUT", "g", 200)]
-
-
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "gone"])
-async def test_a_group_goes_when_its_last_pod_has_ended(
-    cluster: Groups, phase: str
-) -> None:
-    cluster.group()
-    for name in ("a", "b"):
-        cluster.pod(name)
-    cluster.pod("other", "other")
-
-    def end(name: str) -> None:
-        if phase == "gone":
-            cluster.remove(PODS, name)
-        else:
-            cluster.end(name, phase)
-
-    async with cluster.manager(ENABLED):
-        cluster.remove(POD_GROUPS, "g")
-        assert await cluster.left() == [PROTECTION]
-        end("a")
-        assert await cluster.left() == [PROTECTION]
-        end("b")
-        assert await cluster.left() is None
-
-
-async def test_other_finalizers_stay(cluster: Groups) -> None:
-    cluster.group(finalizers=["example.com/hold"])
-    async with cluster.manager(ENABLED) as recording:
-        cluster.remove(POD_GROUPS, "g")
-        assert await cluster.left() == ["example.com/hold"]
-    assert releases(recording.writes) == [("PUT", "g", 200)]
-
-
-async def test_a_pod_that_no_cache_shows_yet_holds_its_group(cluster: Groups) -> None:
-    """Upstream lets the group go."""
-    cluster.group()
-    late = Before(
-        cluster, "GET", "/namespaces/default/pods", lambda: cluster.pod("late")
-    )
-    async with cluster.manager(ENABLED, late) as recording:
-        cluster.remove(POD_GROUPS, "g")
-        assert await cluster.left(30) == [PROTECTION]
-        assert late.seen
-        assert releases(recording.writes) == []
-        cluster.end("late", "Succeeded")
-        assert await cluster.left() is None
-
-
-async def test_a_group_that_has_changed_is_synced_again(cluster: Groups) -> None:
-    cluster.group()
-    labels = {"labels": {"l": "1"}}
-    change = Before(
-        cluster, "PUT", "/g", lambda: cluster.edit(POD_GROUPS, "g", metadata=labels)
-    )
-    async with cluster.manager(ENABLED, change) as recording:
-        cluster.remove(POD_GROUPS, "g")
-        assert await cluster.left(5) is None
-    assert releases(recording.writes) == [("PUT", "g", 409), ("PUT", "g", 200)]
-
-
-async def test_without_its_gate_it_does_not_run(cluster: Groups) -> None:
-    """The gate is off by default."""
-    cluster.group()
-    async with cluster.manager(CONFIG):
-        cluster.remove(POD_GROUPS, "g")
-        assert await cluster.left(60) == [PROTECTION]
+@pytest.mark.looptime
+@scenarios("scheduling/podgroupprotection")
+async def test_groups_stay_while_pods_use_them(scenario: Scenario) -> None:
+    await scenario.play(Groups, config)
 
 
 def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
