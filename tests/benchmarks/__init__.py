@@ -5,7 +5,7 @@
 - `contenders`: starts managers.
 - `driver`: the user, who creates work for them.
 - `workloads`: the benchmarks.
-- `report`: shows the results.
+- `report`: shows the results; `pages` shows them in pages of docs.
 - `__main__`: the command.
 - `sizing`: a command of its own, for docs/sizing.md.
 - `operators`: a command of its own, for docs/operators-measured.md.

@@ -67,16 +67,13 @@ async def cluster_for(
     """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
+            if not (await driver.call("GET", "/api/v1/nodes?limit=1"))["items"]:
+                msg = "the cluster of --kubeconfig has no nodes to run pods"
+                raise DriverError(msg)
             await driver.fill(idle_pods)
-            playing = None
-            if not await driver.has_nodes():
-                playing = asyncio.create_task(driver.simulate_nodes())
             try:
                 yield BenchCluster(driver, kubeconfig)
             finally:
-                if playing is not None:
-                    playing.cancel()
-                    await asyncio.gather(playing, return_exceptions=True)
                 await driver.call("DELETE", "/api/v1/namespaces/bench", missing=True)
         return
     with tempfile.TemporaryDirectory() as directory:

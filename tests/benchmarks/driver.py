@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.scalars import format_time
 from controller_manager.client.identity.credentials import load_credentials
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
@@ -32,9 +31,9 @@ class DriverError(Exception):
 class Driver:
     """Requests and watches of the user."""
 
-    def __init__(self, transport: HTTPTransport) -> None:
+    def __init__(self, transport: HTTPTransport, streams: int) -> None:
         self._transport = transport
-        self._turn = asyncio.Semaphore(_STREAMS)
+        self._turn = asyncio.Semaphore(streams)
 
     async def call(
         self, method: str, path: str, body: JSON | None = None, *, missing: bool = False
@@ -62,13 +61,14 @@ class Driver:
         return result
 
     async def watch(
-        self, path: str, version: str
+        self, path: str, version: str = "", **selector: str
     ) -> AsyncGenerator[tuple[str, JSON], None]:
-        """Yield the types and objects of events after a version."""
+        """Yield the types and objects of events after a version, or of all objects."""
         query = (
             ("watch", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", "3600"),
+            *selector.items(),
         )
         headers = {"accept": "application/json"}
         request = Request("GET", path, query, headers, timeout=3600)
@@ -119,43 +119,6 @@ class Driver:
                         break
         return time.monotonic()
 
-    # Clusters without nodes
-
-    async def has_nodes(self) -> bool:
-        """Tell whether there are nodes to run pods."""
-        return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
-
-    async def simulate_nodes(self) -> None:
-        """Make every new pod ready, until cancelled.
-
-        A server ends a watch that falls behind, so the pods are listed again then.
-        """
-        listed = await self.call("GET", PODS)
-        begun = {each["metadata"]["uid"] for each in listed["items"]}
-        async with asyncio.TaskGroup() as group:
-            while True:
-                async for pod in self._added_pods(listed["metadata"]):
-                    _begin(group, self._run_pod, pod, begun)
-                listed = await self.call("GET", PODS)
-                for pod in listed["items"]:
-                    _begin(group, self._run_pod, pod, begun)
-
-    async def _added_pods(self, listed: JSON) -> AsyncGenerator[JSON, None]:
-        """Yield the pods that are added, until the server ends the watch."""
-        async with aclosing(self.watch(PODS, listed["resourceVersion"])) as events:
-            async for kind, pod in events:
-                if kind == "ERROR":
-                    return
-                if kind == "ADDED":
-                    yield pod
-
-    async def _run_pod(self, pod: JSON) -> None:
-        now = format_time(SystemClock().now())
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
-        status: JSON = {"status": {"phase": "Running", "conditions": [ready]}}
-        path = f"{PODS}/{pod['metadata']['name']}/status"
-        await self.call("PATCH", path, status, missing=True)
-
     async def fill(self, pods: int) -> None:
         """Create the namespace and idle pods through the API."""
         namespace = {"metadata": {"name": NAMESPACE}}
@@ -173,19 +136,6 @@ class Driver:
         await self.call(
             "POST", PODS, {"metadata": metadata, "spec": spec}, missing=True
         )
-
-
-def _begin(
-    group: asyncio.TaskGroup,
-    run: Callable[[JSON], Coroutine[Any, Any, None]],
-    pod: JSON,
-    begun: set[str],
-) -> None:
-    """Run a pod, unless it was begun before or is being deleted."""
-    metadata = pod["metadata"]
-    if metadata["uid"] not in begun and "deletionTimestamp" not in metadata:
-        begun.add(metadata["uid"])
-        group.create_task(run(pod))
 
 
 async def checked(work: Any, check: Callable[[], None]) -> Any:
@@ -206,13 +156,18 @@ async def checked(work: Any, check: Callable[[], None]) -> Any:
 
 
 @asynccontextmanager
-async def driver_for(kubeconfig: Path) -> AsyncGenerator[Driver, None]:
-    """Yield a driver of the cluster that a kubeconfig names."""
+async def driver_for(
+    kubeconfig: Path, streams: int = _STREAMS
+) -> AsyncGenerator[Driver, None]:
+    """Yield a driver of the cluster that a kubeconfig names.
+
+    It has at most so many requests at a time.
+    """
     transport = HTTPTransport(
         load_credentials(str(kubeconfig), "", SystemClock()), DRIVER
     )
     try:
-        yield Driver(transport)
+        yield Driver(transport, streams)
     finally:
         await transport.close()
         await asyncio.sleep(0.05)  # TLS connections need a moment to close

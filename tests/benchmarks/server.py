@@ -37,6 +37,7 @@ from controller_manager.devcluster.testing.requests import (
     make_filter,
 )
 from tests.benchmarks.sizing.copies import Copies
+from tests.devcluster.rows import parsed
 
 DRIVER: Final = "controller-manager-benchmarks"
 NAMESPACE: Final = "bench"
@@ -164,52 +165,52 @@ def _verb(request: Request) -> str:
     return "WATCH" if is_true(dict(request.query), "watch") else "GET"
 
 
+_CONTAINER: Final[JSON] = parsed("""
+    args: [--port=8080, --log-level=info]
+    ports: [{containerPort: 8080, protocol: TCP}]
+    resources:
+      limits: {cpu: 500m, memory: 256Mi}
+      requests: {cpu: 100m, memory: 128Mi}
+    readinessProbe: {httpGet: {path: /ready, port: 8080}}
+    livenessProbe: {httpGet: {path: /alive, port: 8080}}
+    volumeMounts: [{name: token, mountPath: /var/run/secrets}]
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+    imagePullPolicy: IfNotPresent""")
 _CONTAINERS: Final = [
     {
         "name": name,
         "image": f"registry.example.com/team/{name}:v1.2.3",
-        "args": ["--port=8080", "--log-level=info"],
         "env": [
             {"name": f"VARIABLE_{number}", "value": f"some value number {number}"}
             for number in range(12)
         ],
-        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
-        "resources": {
-            "limits": {"cpu": "500m", "memory": "256Mi"},
-            "requests": {"cpu": "100m", "memory": "128Mi"},
-        },
-        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
-        "livenessProbe": {"httpGet": {"path": "/alive", "port": 8080}},
-        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets"}],
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-        "imagePullPolicy": "IfNotPresent",
+        **_CONTAINER,
     }
     for name in ("app", "proxy")
 ]
-_SPEC: Final = {
+_SPEC: Final[JSON] = {
     "containers": _CONTAINERS,
-    "volumes": [{"name": "token", "emptyDir": {}}],
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "serviceAccountName": "default",
-    "nodeName": "node-0",
-    "securityContext": {},
-    "schedulerName": "default-scheduler",
-    "tolerations": [
-        {
-            "key": "node.kubernetes.io/not-ready",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": 300,
-        }
-    ],
+    **parsed("""
+        volumes: [{name: token, emptyDir: {}}]
+        restartPolicy: Always
+        terminationGracePeriodSeconds: 30
+        dnsPolicy: ClusterFirst
+        serviceAccountName: default
+        nodeName: node-0
+        securityContext: {}
+        schedulerName: default-scheduler
+        tolerations:
+          - key: node.kubernetes.io/not-ready
+            operator: Exists
+            effect: NoExecute
+            tolerationSeconds: 300"""),
 }
+_BEGAN: Final = "2026-01-01T00:00:00Z"
 _STATUS: Final = {
     "phase": "Running",
     "conditions": [
-        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        {"type": kind, "status": "True", "lastTransitionTime": _BEGAN}
         for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     ],
     "containerStatuses": [
@@ -221,13 +222,13 @@ _STATUS: Final = {
             "ready": True,
             "started": True,
             "restartCount": 0,
-            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+            "state": {"running": {"startedAt": _BEGAN}},
         }
         for each in _CONTAINERS
     ],
     "hostIP": "10.0.0.1",
     "podIP": "10.244.0.1",
-    "startTime": "2026-01-01T00:00:00Z",
+    "startTime": _BEGAN,
     "qosClass": "Burstable",
 }
 
@@ -242,7 +243,7 @@ def idle_pod(number: int) -> JSON:
             "name": f"idle-{number:06}",
             "namespace": NAMESPACE,
             "uid": str(uuid.UUID(int=number)),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "creationTimestamp": _BEGAN,
             "labels": {"app": f"idle-{number % _APPS}", "tier": "backend"},
             "annotations": {"example.com/config-hash": f"{number:064x}"},
         },

@@ -1,22 +1,21 @@
 """``python -m tests.benchmarks.devcluster``: what the development cluster carries."""
 
 import asyncio
-import json
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from tests.benchmarks.devcluster.held import measure_held
 from tests.benchmarks.devcluster.pods import measure_pods
 from tests.benchmarks.devcluster.processes import TREE, running_cluster
-from tests.benchmarks.devcluster.requests import Figures, measure_requests
+from tests.benchmarks.devcluster.requests import measure_requests
 from tests.benchmarks.devcluster.starts import measure_starts
 from tests.benchmarks.machine import usage_of
+from tests.benchmarks.measuring import Figures
+from tests.benchmarks.report import show, write_json
 
 _ALL: Final = ("requests", "pods", "held", "starts")
 
@@ -54,8 +53,8 @@ def main(
     json_path: Path | None,
 ) -> None:
     """Measure the development cluster, or send the same requests to another one."""
-    results: dict[str, Figures] = {}
-    trees = {"": TREE} if versus is None else {"before: ": versus, "now: ": TREE}
+    results: dict[str, dict[str, Figures]] = {}
+    trees = {"now": TREE} if versus is None else {"now": TREE, "before": versus}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for each in _ALL if what == "all" else (what,):
@@ -66,29 +65,16 @@ def main(
                     flags = (f"--data={directory / 'state'}",) if data else ()
                     measured = _requests(directory, pods, clients, flags)
                 case "pods":
-                    by_tree = measure_pods(trees, pods, clients, processes)
-                    measured = _beside(by_tree)
+                    results[each] = measure_pods(trees, pods, clients, processes)
+                    continue
                 case "held":
                     measured = asyncio.run(measure_held(objects))
                 case _:
                     measured = measure_starts()
-            results[each] = measured
-    _show(results)
+            results[each] = {"now": measured}
+    show(Console(), results)
     if json_path is not None:
-        json_path.write_text(json.dumps(results, indent=2), encoding="utf-8")
-
-
-def _beside(by_tree: Mapping[str, Figures]) -> Figures:
-    """Return the figures of all sources, and of two sources their ratios."""
-    figures = {
-        f"{tree}{name}": value
-        for tree, measured in by_tree.items()
-        for name, value in measured.items()
-    }
-    if len(by_tree) == 1:
-        return figures
-    before, now = by_tree.values()
-    return figures | {f"ratio: {name}": now[name] / before[name] for name in now}
+        write_json(json_path, results)
 
 
 def _requests(
@@ -103,14 +89,6 @@ def _requests(
             "CPU of the cluster, s": usage_of(pid).cpu - before,
             "memory of the cluster, MB": usage_of(pid).resident,
         }
-
-
-def _show(results: dict[str, Figures]) -> None:
-    table = Table("benchmark", "figure", "value")
-    for name, measured in results.items():
-        for figure, value in measured.items():
-            table.add_row(name, figure, f"{value:,.2f}")
-    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ADMIN
 from controller_manager.devcluster.controlplane import APIServer, add_system_namespaces
 from controller_manager.devcluster.inmemory import StreamingResponse
-from tests.benchmarks.devcluster.requests import PODS, Figures, pod
+from tests.benchmarks.devcluster.requests import PODS, pod
 from tests.benchmarks.machine import usage_of
+from tests.benchmarks.measuring import Figures
 
 _TOKEN: Final = "benchmarks"
 _PAGE: Final = "500"

@@ -17,8 +17,9 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from tests.benchmarks.devcluster.processes import running_cluster
-from tests.benchmarks.devcluster.requests import Figures, created_until_ready
+from tests.benchmarks.devcluster.requests import created_until_ready
 from tests.benchmarks.machine import usage_of
+from tests.benchmarks.measuring import Figures
 
 _PATIENCE: Final = 300.0
 _ROUND: Final = 200

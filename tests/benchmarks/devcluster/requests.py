@@ -7,35 +7,43 @@ measured in the same way.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.identity.credentials import from_kubeconfig
-from controller_manager.client.rest.transport import Request, Response
-from controller_manager.client.wire.http import HTTPTransport
-from controller_manager.clock import SystemClock
+from tests.benchmarks.driver import Driver, driver_for
+from tests.benchmarks.measuring import Figures
 
-Figures = dict[str, float]
-
-NAMESPACE: Final = "default"
-PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
-MAPS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+PODS: Final = "/api/v1/namespaces/default/pods"
+MAPS: Final = "/api/v1/namespaces/default/configmaps"
 _PREFIX: Final = "bench"
-_MERGE_PATCH: Final = "application/merge-patch+json"
 _PATIENCE: Final = 300.0
 
 
 async def measure_requests(kubeconfig: Path, pods: int, clients: int) -> Figures:
     """Return pods and requests a second; delete the created pods again."""
-    credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
-    transport = HTTPTransport(credentials, "controller-manager-benchmarks")
-    try:
-        return await _Measured(transport, clients).run(pods)
-    finally:
-        await transport.close()
+    names = [f"{_PREFIX}-{each}" for each in range(pods)]
+    created, ready = await created_until_ready(kubeconfig, _PREFIX, pods, clients)
+    figures = {
+        "pods, created /s": pods / created,
+        "pods, created and ready /s": pods / ready,
+    }
+    async with driver_for(kubeconfig, clients) as driver:
+        call, patch = driver.call, {"data": {"key": "new"}}
+        for what, work in (
+            ("create", lambda name: call("POST", MAPS, config_map(name))),
+            ("get", lambda name: call("GET", f"{MAPS}/{name}")),
+            ("patch", lambda name: call("PATCH", f"{MAPS}/{name}", patch)),
+            ("delete", lambda name: call("DELETE", f"{MAPS}/{name}")),
+        ):
+            seconds = await _by_clients(names, clients, work)
+            figures[f"config maps, {what} /s"] = pods / seconds
+        now = {"gracePeriodSeconds": 0}
+        await _by_clients(
+            names, clients, lambda name: call("DELETE", f"{PODS}/{name}", now)
+        )
+    return figures
 
 
 async def created_until_ready(
@@ -43,119 +51,43 @@ async def created_until_ready(
 ) -> tuple[float, float]:
     """Create pods with this prefix.
 
-    Return the seconds until all exist, and until all are ready.
+    Return the seconds until all exist, and until a watch has shown all of them ready.
     """
-    credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
-    transport = HTTPTransport(credentials, "controller-manager-benchmarks")
-    try:
-        return await _Measured(transport, clients, prefix).create_until_ready(pods)
-    finally:
-        await transport.close()
-
-
-class _Measured:
-    def __init__(
-        self, transport: HTTPTransport, clients: int, prefix: str = _PREFIX
-    ) -> None:
-        self._transport = transport
-        self._clients = clients
-        self._prefix = prefix
-
-    async def run(self, number: int) -> Figures:
-        figures = await self._pods(number)
-        names = self._names(number)
-        for what, work in (
-            ("create", lambda name: self._send("POST", MAPS, config_map(name))),
-            ("get", lambda name: self._send("GET", f"{MAPS}/{name}")),
-            (
-                "patch",
-                lambda name: self._send(
-                    "PATCH", f"{MAPS}/{name}", {"data": {"key": "new"}}, _MERGE_PATCH
-                ),
-            ),
-            ("delete", lambda name: self._send("DELETE", f"{MAPS}/{name}")),
-        ):
-            figures[f"config maps, {what} /s"] = await self._rate(names, work)
-        await self._delete_pods(names)
-        return figures
-
-    async def _pods(self, number: int) -> Figures:
-        created, ready = await self.create_until_ready(number)
-        return {
-            "pods, created /s": number / created,
-            "pods, created and ready /s": number / ready,
-        }
-
-    async def create_until_ready(self, number: int) -> tuple[float, float]:
-        """Create pods, and wait until a watch has shown all of them ready."""
-        watching = asyncio.create_task(self._until_ready(number))
+    names = [f"{prefix}-{each}" for each in range(pods)]
+    async with driver_for(kubeconfig, clients) as driver:
+        watching = asyncio.create_task(_until_ready(driver, prefix, pods))
         began = time.perf_counter()
-        await self._rate(
-            self._names(number),
-            lambda name: self._send("POST", PODS, pod(name, self._prefix)),
+        created = await _by_clients(
+            names, clients, lambda name: driver.call("POST", PODS, pod(name, prefix))
         )
-        created = time.perf_counter() - began
         async with asyncio.timeout(_PATIENCE):
             await watching
         return created, time.perf_counter() - began
 
-    def _names(self, number: int) -> list[str]:
-        return [f"{self._prefix}-{each}" for each in range(number)]
 
-    async def _until_ready(self, number: int) -> None:
-        query = (("watch", "true"), ("labelSelector", f"app={self._prefix}"))
-        request = Request("GET", PODS, query=query, timeout=_PATIENCE)
-        stream = await self._transport.stream(request)
-        ready: set[str] = set()
-        rest = b""
-        try:
-            async for piece in stream.chunks():
-                *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    obj = msgspec.json.decode(line)["object"]
-                    if is_ready(obj):
-                        ready.add(obj["metadata"]["name"])
-                if len(ready) >= number:
-                    return
-        finally:
-            await stream.close()
+async def _until_ready(driver: Driver, app: str, number: int) -> None:
+    ready: set[str] = set()
+    async with aclosing(driver.watch(PODS, labelSelector=f"app={app}")) as events:
+        async for _, obj in events:
+            if is_ready(obj):
+                ready.add(obj["metadata"]["name"])
+            if len(ready) >= number:
+                return
 
-    async def _delete_pods(self, names: list[str]) -> None:
-        now = {"gracePeriodSeconds": 0}
-        await self._rate(
-            names, lambda name: self._send("DELETE", f"{PODS}/{name}", now)
-        )
 
-    async def _rate(
-        self, names: list[str], work: Callable[[str], Awaitable[object]]
-    ) -> float:
-        """Return how many pieces of work a second all clients do together."""
-        waiting = iter(names)
+async def _by_clients(
+    names: list[str], clients: int, work: Callable[[str], Awaitable[Any]]
+) -> float:
+    """Return the seconds in which so many clients together do pieces of work."""
+    waiting = iter(names)
 
-        async def client() -> None:
-            for name in waiting:
-                await work(name)
+    async def client() -> None:
+        for name in waiting:
+            await work(name)
 
-        began = time.perf_counter()
-        await asyncio.gather(*(client() for _ in range(self._clients)))
-        return len(names) / (time.perf_counter() - began)
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: JSON | None = None,
-        content_type: str = "application/json",
-    ) -> Response:
-        encoded = None if body is None else msgspec.json.encode(body)
-        headers = {"content-type": content_type, "accept": "application/json"}
-        answer = await self._transport.request(
-            Request(method, path, headers=headers, body=encoded)
-        )
-        if answer.status >= 300:
-            msg = f"{method} {path}: {answer.status} {answer.body.decode()}"
-            raise RuntimeError(msg)
-        return answer
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return time.perf_counter() - began
 
 
 def pod(name: str, app: str = _PREFIX) -> JSON:

@@ -5,7 +5,7 @@ import sys
 import time
 
 from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
-from tests.benchmarks.devcluster.requests import Figures
+from tests.benchmarks.measuring import Figures
 
 _IMPORT = "import controller_manager.devcluster.testing.cluster"
 _RUNS = 5

@@ -38,7 +38,7 @@ def test_requests_are_measured(tmp_path: Path) -> None:
         main, ["requests", "--data", "--pods=20", "--clients=4", f"--json={path}"]
     )
     assert outcome.exit_code == 0, outcome.output
-    figures = json.loads(path.read_text())["requests"]
+    figures = json.loads(path.read_text())["results"]["requests"]["now"]
     rates = [value for name, value in figures.items() if name.endswith("/s")]
     assert len(rates) == 6
     assert min(rates) > 1

@@ -11,13 +11,8 @@ from controller_manager.client.rest.errors import TransportError
 from tests.benchmarks.contenders import ContenderError
 from tests.benchmarks.driver import DriverError
 from tests.benchmarks.operators.measuring import CONTENDERS, measure
-from tests.benchmarks.operators.page import (
-    Run,
-    draw,
-    read_runs,
-    update_page,
-    write_runs,
-)
+from tests.benchmarks.operators.page import Run, updated
+from tests.benchmarks.pages import read_runs, write_runs
 
 _DOCS = Path(__file__).parents[3] / "docs"
 _FILE = _DOCS / "operators-measured.json"
@@ -64,17 +59,16 @@ def main(
 ) -> None:
     """Measure the operators by turns, or draw the figures of all runs.
 
-    `draw` writes the tables and the plot of docs/operators-measured.md.
+    `draw` writes the tables of docs/operators-measured.md.
     """
     if what == "draw":
         page = _DOCS / "operators-measured.md"
-        page.write_text(update_page(page.read_text(), read_runs(into)))
-        (_DOCS / "pictures" / "operators.svg").write_text(draw(read_runs(into)))
+        page.write_text(updated(page.read_text(), read_runs(into, Run)))
         return
     for turn in range(repeat):
         for name in contenders[:: -1 if turn % 2 else 1]:
             run = _measure(name, objects, kubeconfig, faults=faults)
-            write_runs(into, [*read_runs(into), run])
+            write_runs(into, [*read_runs(into, Run), run])
 
 
 def _measure(name: str, objects: int, kubeconfig: Path | None, *, faults: bool) -> Run:

@@ -1,15 +1,14 @@
-"""The tables and the plot of docs/operators-measured.md, from all runs."""
+"""The tables of docs/operators-measured.md, from all runs."""
 
-import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tests.benchmarks.measuring import Figures
 from tests.benchmarks.operators.measuring import PATIENCE
+from tests.benchmarks.pages import rounded, table, update_page
 
 NAMES: Final = {"sdk": "SDK", "kopf": "kopf", "asyncio": "own loop"}
 SIZES: Final = (1_000, 10_000)
@@ -22,24 +21,6 @@ class Run(msgspec.Struct, frozen=True):
     objects: int
     cluster: str
     figures: Figures
-
-
-def read_runs(path: Path) -> list[Run]:
-    """Return the runs of a file, or none if it does not exist."""
-    if not path.exists():
-        return []
-    return msgspec.json.decode(path.read_bytes(), type=list[Run])
-
-
-def write_runs(path: Path, runs: Iterable[Run]) -> None:
-    """Write runs in order, with three digits of each figure."""
-    rounded = [
-        msgspec.structs.replace(
-            each, figures={k: float(f"{v:.3g}") for k, v in each.figures.items()}
-        )
-        for each in sorted(runs, key=lambda each: (each.cluster, each.objects))
-    ]
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(rounded)) + b"\n")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -106,18 +87,14 @@ FAULTS: Final = (
     ),
 )
 
-_MARK: Final = re.compile(
-    r"(<!-- (\w+) of docs/operators-measured.json -->\n\n).*?(\n\n)", re.DOTALL
-)
 
-
-def update_page(text: str, runs: Sequence[Run]) -> str:
+def updated(text: str, runs: Sequence[Run]) -> str:
     """Return the page with the tables of these runs behind its marks."""
     tables = {
-        "costs": lambda: table(runs, COSTS, "devcluster", SIZES),
-        "faults": lambda: table(runs, FAULTS, "devcluster", SIZES[:1]),
+        "costs": lambda: medians(runs, COSTS, "devcluster", SIZES),
+        "faults": lambda: medians(runs, FAULTS, "devcluster", SIZES[:1]),
     }
-    return _MARK.sub(lambda found: found[1] + tables[found[2]]() + found[3], text)
+    return update_page(text, "operators-measured.json", tables)
 
 
 def median(
@@ -134,7 +111,7 @@ def median(
     return statistics.median(found) if found else None
 
 
-def table(
+def medians(
     runs: Sequence[Run], rows: Sequence[Row], cluster: str, sizes: Sequence[int]
 ) -> str:
     """Return the medians: a row for each figure, a column for each operator."""
@@ -143,11 +120,11 @@ def table(
         f"{NAMES[name]}, {size:,}" if len(sizes) > 1 else NAMES[name]
         for size, name in columns
     ]
-    lines = [["figure", *head], ["---", *(["---:"] * len(columns))]]
+    lines = [["figure", *head]]
     for row in rows:
         cells = [median(runs, row, cluster, name, size) for size, name in columns]
         lines.append([row.title, *map(_cell, cells)])
-    return "\n".join(f"| {' | '.join(each)} |" for each in lines)
+    return table(lines, "---:")
 
 
 def _cell(value: float | None) -> str:
@@ -155,54 +132,4 @@ def _cell(value: float | None) -> str:
         return ""
     if value == PATIENCE:
         return f"not within {PATIENCE:.0f}"
-    if abs(value) >= 10 or value.is_integer():
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
-
-
-# The plot: bars, a panel for each of four figures.
-
-_COLOURS: Final = {"sdk": "#2f81f7", "kopf": "#db6d28", "asyncio": "#8b949e"}
-_PANELS: Final = (
-    ("CPU of one change, ms", "reaction: CPU, ms", SIZES[0]),
-    ("CPU of 10,000 created at once, s", "burst: CPU, s", SIZES[1]),
-    ("CPU of a restart with 1,000, s", "restart: CPU, s", SIZES[0]),
-    ("memory with 10,000, MB", "rest: resident, MB", SIZES[1]),
-)
-_WIDTH: Final = 190
-_STEP: Final = 30
-_STYLE: Final = "text{font:12px sans-serif;fill:#768390}"
-
-
-def draw(runs: Sequence[Run]) -> str:
-    """Return the plot: what widgets cost each operator."""
-    height = 34 + len(NAMES) * _STEP
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}">',
-        "<title>CPU and memory of three operators</title>",
-        f"<style>{_STYLE}</style>",
-    ]
-    parts += [
-        _text(62, 48 + _STEP * number, name, "end")
-        for number, name in enumerate(NAMES.values())
-    ]
-    for place, (title, figure, size) in enumerate(_PANELS):
-        x = 72 + place * (_WIDTH + 44)
-        row = _plain(figure, title)
-        values = {
-            each: median(runs, row, "devcluster", each, size) or 0.0 for each in NAMES
-        }
-        longest = max(values.values()) or 1.0
-        parts.append(_text(x, 20, title, "start"))
-        for number, (each, value) in enumerate(values.items()):
-            y, length = 34 + _STEP * number, (_WIDTH - 46) * value / longest
-            parts.append(
-                f'<rect x="{x}" y="{y}" width="{length:.1f}" height="20" rx="3" '
-                f'fill="{_COLOURS[each]}"/>'
-            )
-            parts.append(_text(x + length + 6, y + 14, _cell(value), "start"))
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _text(x: float, y: float, words: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'
+    return f"{value:,.0f}" if value.is_integer() else rounded(value)

@@ -10,9 +10,10 @@ import click
 from controller_manager.client.rest.errors import TransportError
 from tests.benchmarks.contenders import OURS, Contender, ContenderError
 from tests.benchmarks.driver import DriverError
+from tests.benchmarks.pages import read_runs, write_runs
 from tests.benchmarks.sizing.cluster import run
-from tests.benchmarks.sizing.figures import PROJECT, Run, read_runs, write_runs
-from tests.benchmarks.sizing.page import update_page
+from tests.benchmarks.sizing.figures import PROJECT, Run
+from tests.benchmarks.sizing.page import updated
 from tests.benchmarks.sizing.plot import draw
 
 _DOCS = Path(__file__).parents[3] / "docs"
@@ -66,13 +67,13 @@ def _measure(contender: Contender, nodes: int, into: Path) -> None:
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
     click.echo(f"{contender.name}, {nodes} nodes: {figures}")
-    write_runs(into, [*read_runs(into), Run(contender.name, nodes, figures)])
+    write_runs(into, [*read_runs(into, Run), Run(contender.name, nodes, figures)])
 
 
 def _draw() -> None:
-    runs = read_runs(_DOCS / "sizing.json")
+    runs = read_runs(_DOCS / "sizing.json", Run)
     page = _DOCS / "sizing.md"
-    page.write_text(update_page(page.read_text(), runs))
+    page.write_text(updated(page.read_text(), runs))
     (_DOCS / "sizing.svg").write_text(draw(runs))
 
 

@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -45,26 +44,6 @@ class Line(msgspec.Struct, frozen=True):
     def at(self, size: float) -> float:
         """Return the value of a size."""
         return self.start + self.slope * size
-
-
-def read_runs(path: Path) -> list[Run]:
-    """Return the runs of a file, or none if it does not exist."""
-    if not path.exists():
-        return []
-    return msgspec.json.decode(path.read_bytes(), type=list[Run])
-
-
-def write_runs(path: Path, runs: Iterable[Run]) -> None:
-    """Write runs by manager and size, with three digits of each figure."""
-    rounded = [
-        Run(each.manager, each.nodes, _rounded(each.figures))
-        for each in sorted(runs, key=lambda each: (each.manager, each.nodes))
-    ]
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(rounded)) + b"\n")
-
-
-def _rounded(figures: Figures) -> Figures:
-    return {name: float(f"{value:.3g}") for name, value in figures.items()}
 
 
 def values(runs: Iterable[Run], manager: str, figure: str) -> dict[int, list[float]]:

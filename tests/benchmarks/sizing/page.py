@@ -1,9 +1,10 @@
 """The tables of docs/sizing.md, from the figures of all runs."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
+from tests.benchmarks.pages import rounded, table, update_page
 from tests.benchmarks.sizing.figures import (
     CREATE,
     DELETE,
@@ -34,19 +35,12 @@ _FIGURES: Final = {
 }
 """The columns, by the names of the figures."""
 
-_MARK: Final = re.compile(
-    r"(<!-- (\w+) of docs/sizing.json -->\n\n).*?(\n\n)", re.DOTALL
-)
 
-
-def update_page(text: str, runs: Sequence[Run]) -> str:
+def updated(text: str, runs: Sequence[Run]) -> str:
     """Return the page with the tables of these runs behind its marks."""
-    tables: dict[str, Callable[[Sequence[Run]], str]] = {
-        "sizes": sizes_table,
-        "lines": lines_table,
-        "rates": rates_table,
-    }
-    return _MARK.sub(lambda found: found[1] + tables[found[2]](runs) + found[3], text)
+    tables = {"sizes": sizes_table, "lines": lines_table, "rates": rates_table}
+    with_runs = {name: partial(each, runs) for name, each in tables.items()}
+    return update_page(text, "sizing.json", with_runs)
 
 
 def sizes_table(runs: Sequence[Run]) -> str:
@@ -57,7 +51,7 @@ def sizes_table(runs: Sequence[Run]) -> str:
             cells = [cell(runs, manager, figure, nodes) for figure in _FIGURES]
             pods = nodes * PODS_OF_A_NODE
             rows.append((f"{nodes:,}", f"{pods:,}", f"`{manager}`", *cells))
-    return _table(rows)
+    return table(rows)
 
 
 def cell(runs: Sequence[Run], manager: str, figure: str, nodes: int) -> str:
@@ -85,7 +79,7 @@ def lines_table(runs: Sequence[Run]) -> str:
                     f"{spread(values(runs, manager, figure)):.0%}",
                 )
             )
-    return _table(rows)
+    return table(rows)
 
 
 def rates_table(runs: Sequence[Run]) -> str:
@@ -101,17 +95,4 @@ def rates_table(runs: Sequence[Run]) -> str:
         "renewals of leases, of which a node has one in ten seconds": 1 / (node * 10),
     }
     rows = [(work, f"{float(f'{rate:.2g}'):,.0f}") for work, rate in rates.items()]
-    return _table([("work", "a second"), *rows])
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *others = rows
-    lines = [head, ["---"] * len(head), *others]
-    return "\n".join(f"| {' | '.join(each)} |" for each in lines)
-
-
-def rounded(value: float) -> str:
-    """Return a number with all digits before the point, or with two digits."""
-    if abs(value) >= 10:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
+    return table([("work", "a second"), *rows])

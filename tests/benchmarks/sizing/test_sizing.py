@@ -8,6 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from controller_manager.api.quantity import parse_quantity
+from tests.benchmarks.pages import read_runs, write_runs
 from tests.benchmarks.sizing import cluster
 from tests.benchmarks.sizing.__main__ import main
 from tests.benchmarks.sizing.figures import (
@@ -22,23 +23,21 @@ from tests.benchmarks.sizing.figures import (
     line_through,
     medians,
     model,
-    read_runs,
     spread,
     values,
-    write_runs,
 )
-from tests.benchmarks.sizing.page import sizes_table, update_page
+from tests.benchmarks.sizing.page import sizes_table, updated
 from tests.benchmarks.sizing.plot import draw
 
 _ROOT = Path(__file__).parents[3]
 _DOCS = _ROOT / "docs"
-_RUNS = read_runs(_DOCS / "sizing.json")
+_RUNS = read_runs(_DOCS / "sizing.json", Run)
 
 
 def test_the_tables_and_the_drawing_show_the_figures_in_the_file() -> None:
     """``python -m tests.benchmarks.sizing draw`` writes both."""
     page = (_DOCS / "sizing.md").read_text()
-    assert update_page(page, _RUNS) == page
+    assert updated(page, _RUNS) == page
     assert draw(_RUNS) == (_DOCS / "sizing.svg").read_text()
 
 
@@ -106,7 +105,10 @@ def test_the_spread_is_that_of_equal_runs() -> None:
 def test_runs_are_written_in_order_with_three_digits(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     write_runs(path, [Run("b", 2, {"x": 1.23456}), Run("b", 1, {"x": 123456.0})])
-    assert read_runs(path) == [Run("b", 1, {"x": 123000.0}), Run("b", 2, {"x": 1.23})]
+    assert read_runs(path, Run) == [
+        Run("b", 1, {"x": 123000.0}),
+        Run("b", 2, {"x": 1.23}),
+    ]
 
 
 @pytest.mark.nightly
