@@ -25,6 +25,7 @@ from controller_manager.options.config import (
     AuthenticationConfig,
     AuthorizationConfig,
     Config,
+    RequestHeaderConfig,
     ServingConfig,
 )
 from controller_manager.serving.answers import Pieces
@@ -48,6 +49,27 @@ def config_of(**parts: Any) -> Config:
     parts.setdefault("serving", ServingConfig(port=0, bind_address="127.0.0.1"))
     parts.setdefault("authorization", OPEN)
     return Config(**parts)
+
+
+def closed(
+    users: "Authority | None" = None,
+    proxies: "Authority | None" = None,
+    names: tuple[str, ...] = (),
+    *,
+    skip_lookup: bool = False,
+) -> Config:
+    """Return a config in which no path is open, with these authorities."""
+    header = RequestHeaderConfig()
+    if proxies:
+        header = RequestHeaderConfig(
+            client_ca_file=str(proxies.path), allowed_names=names
+        )
+    authentication = AuthenticationConfig(
+        client_ca_file=str(users.path) if users else "",
+        request_header=header,
+        skip_lookup=skip_lookup,
+    )
+    return config_of(authentication=authentication, authorization=AuthorizationConfig())
 
 
 def authenticator_of(

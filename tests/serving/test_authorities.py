@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
-    AuthorizationConfig,
     RequestHeaderConfig,
 )
 from controller_manager.serving.authentication import Refused
@@ -24,6 +23,7 @@ from controller_manager.serving.reviews import AUTHENTICATED, User
 from tests.serving.servers import (
     Authority,
     authenticator_of,
+    closed,
     config_of,
     get,
     serving,
@@ -81,10 +81,7 @@ async def test_a_client_authority_that_cannot_be_read_stays_in_use(
     authority = Authority(tmp_path, "ca")
     pem = authority.pem
     admin = authority.issue("admin", "admin", "system:masters")
-    config = config_of(
-        authentication=AuthenticationConfig(client_ca_file=str(authority.path)),
-        authorization=AuthorizationConfig(),
-    )
+    config = closed(authority)
     authorities, log = authorities_of(config.authentication)
     async with serving(config) as url:
         if content is None:

@@ -9,13 +9,9 @@ import aiohttp
 import pytest
 
 from controller_manager.observability.logs import make_logger
-from controller_manager.options.config import (
-    AuthenticationConfig,
-    AuthorizationConfig,
-    RequestHeaderConfig,
-)
+from controller_manager.options.config import Config
 from tests.serving import servers
-from tests.serving.servers import Authority, Reviewed, config_of, get, serving, trusting
+from tests.serving.servers import Authority, Reviewed, closed, get, serving, trusting
 
 ENDED = datetime(2020, 1, 1, tzinfo=UTC)
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
@@ -33,8 +29,8 @@ def with_foreign(
     return context
 
 
-def wanting(clients: Authority) -> AuthenticationConfig:
-    return AuthenticationConfig(client_ca_file=str(clients.path), skip_lookup=True)
+def wanting(clients: Authority) -> Config:
+    return closed(clients, skip_lookup=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -47,10 +43,7 @@ async def test_a_foreign_certificate_is_refused(
     headers: dict[str, str],
 ) -> None:
     """A bearer token beside it does not count; other clients are answered."""
-    config = config_of(
-        authentication=wanting(Authority(tmp_path, "ca")),
-        authorization=AuthorizationConfig(),
-    )
+    config = wanting(Authority(tmp_path, "ca"))
     tls = with_foreign(tmp_path, version, until)
     async with serving(config, client=Reviewed().client) as url:
         for path in ("/metrics", "/healthz"):
@@ -66,7 +59,7 @@ async def test_the_log_says_why_a_certificate_is_refused(
     log = io.StringIO()
     logger = make_logger(verbosity=4, stream=log)
     monkeypatch.setattr(servers, "silent_logger", lambda: logger)
-    config = config_of(authentication=wanting(Authority(tmp_path, "ca")))
+    config = wanting(Authority(tmp_path, "ca"))
     tls = with_foreign(tmp_path, ssl.TLSVersion.TLSv1_3)
     async with serving(config) as url:
         with pytest.raises(aiohttp.ClientError):
@@ -77,22 +70,14 @@ async def test_the_log_says_why_a_certificate_is_refused(
 
 async def test_without_authorities_no_certificate_is_asked(tmp_path: Path) -> None:
     """So the token of a client that has one counts."""
-    config = config_of(authorization=AuthorizationConfig())
     tls = with_foreign(tmp_path, ssl.TLSVersion.TLSv1_3)
-    async with serving(config, client=Reviewed().client) as url:
+    async with serving(closed(), client=Reviewed().client) as url:
         assert (await get(f"{url}/metrics", tls, GOOD))[0] == 200
         assert (await get(f"{url}/metrics", tls))[0] == 403
 
 
 async def test_a_foreign_certificate_is_that_of_no_front_proxy(tmp_path: Path) -> None:
-    proxies = Authority(tmp_path, "proxies")
-    config = config_of(
-        authentication=AuthenticationConfig(
-            request_header=RequestHeaderConfig(client_ca_file=str(proxies.path)),
-            skip_lookup=True,
-        ),
-        authorization=AuthorizationConfig(),
-    )
+    config = closed(proxies=Authority(tmp_path, "proxies"), skip_lookup=True)
     tls = with_foreign(tmp_path, ssl.TLSVersion.TLSv1_3)
     async with serving(config) as url:
         with pytest.raises(aiohttp.ClientError):
@@ -103,9 +88,6 @@ async def test_a_certificate_that_has_ended_is_refused(tmp_path: Path) -> None:
     clients = Authority(tmp_path, "ca")
     clients._until = ENDED
     ended = clients.issue("ended", "admin", "system:masters")
-    config = config_of(
-        authentication=wanting(clients), authorization=AuthorizationConfig()
-    )
-    async with serving(config) as url:
+    async with serving(wanting(clients)) as url:
         with pytest.raises(aiohttp.ClientError):
             await get(f"{url}/metrics", trusting(pair=ended))

@@ -7,7 +7,6 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,25 +27,20 @@ from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
-    AuthorizationConfig,
     CertificateFiles,
-    GenericConfig,
-    RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.options.gates import FeatureGates
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.certificates import ServingError, self_signed
 from controller_manager.serving.connection import ConnectionLimits
-from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.health_endpoints import HealthEndpoints
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
 from tests.clusters import Cluster
 from tests.serving.servers import (
     ILL,
-    WELL,
     Authority,
     Reviewed,
+    closed,
     config_of,
     get,
     server_of,
@@ -56,36 +50,6 @@ from tests.serving.servers import (
 from tests.streams import FakeTransport
 
 # Endpoints
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-@pytest.mark.parametrize(
-    ("checks", "query", "expected"),
-    [
-        (WELL, "", (200, "ok")),
-        (WELL, "?verbose", (200, "[+]a ok\n[+]b ok\n{} check passed\n")),
-        (ILL, "", (500, "[+]a ok\n[-]b failed: has stopped\n{} check failed\n")),
-        (ILL, "?exclude=b", (200, "ok")),
-        (
-            WELL,
-            "?verbose&exclude=c",
-            (
-                200,
-                (
-                    "[+]a ok\n[+]b ok\nwarn: some health checks cannot be excluded: "
-                    'no matches for "c"\n{} check passed\n'
-                ),
-            ),
-        ),
-    ],
-)
-async def test_health_is_ok_or_tells_what_fails(
-    checks: Mapping[str, HealthCheck], path: str, query: str, expected: tuple[int, str]
-) -> None:
-    """A probe reads the status, a person the lines."""
-    status, text = expected
-    async with serving(checks=checks) as url:
-        assert await get(url + path + query) == (status, text.format(path[1:]))
 
 
 async def test_metrics_are_refreshed_before_each_scrape() -> None:
@@ -114,29 +78,6 @@ async def test_a_metric_can_be_left_out() -> None:
     assert (status, "scrapes" in text, "serving_" in text) == (200, False, True)
 
 
-async def test_configz_and_flagz_show_the_configuration() -> None:
-    """As JSON under upstream's key, as text, and as a Flagz object."""
-    config = config_of(document={"Generic": {"Port": 0}}, flags={"v": "2", "a": ""})
-    accept = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
-    async with serving(config) as url:
-        assert await get(f"{url}/configz") == (
-            200,
-            '{"kubecontrollermanager.config.k8s.io":{"Generic":{"Port":0}}}',
-        )
-        status, text = await get(f"{url}/flagz")
-        assert (status, text.splitlines()[1]) == (200, "kube-controller-manager flagz")
-        assert text.endswith("\n\na=\nv=2\n")
-        assert await get(f"{url}/flagz", headers={"Accept": accept}) == (
-            200,
-            (
-                '{"kind":"Flagz","apiVersion":"config.k8s.io/v1beta1","metadata":'
-                '{"name":"kube-controller-manager"},"flags":{"a":"","v":"2"}}\n'
-            ),
-        )
-        status, text = await get(f"{url}/flagz", headers={"Accept": "application/xml"})
-        assert (status, "only the following media types" in text) == (406, True)
-
-
 async def test_statusz_shows_start_time_and_versions() -> None:
     """For people, and as a Statusz object."""
     async with serving() as url:
@@ -152,47 +93,6 @@ async def test_statusz_shows_start_time_and_versions() -> None:
     paths = "/configz /flagz /healthz /livez /metrics /readyz"
     assert f"Paths: {paths}" in lines
     assert json.loads(encoded[1])["paths"] == paths.split()
-
-
-@pytest.mark.parametrize(
-    ("gate", "path"), [("ComponentFlagz", "/flagz"), ("ComponentStatusz", "/statusz")]
-)
-async def test_a_page_with_its_gate_off_does_not_exist(gate: str, path: str) -> None:
-    config = config_of(features=FeatureGates({gate: False}))
-    async with serving(config) as url:
-        answers = {each: await get(url + each) for each in ("/flagz", "/statusz")}
-    assert answers.pop(path) == (404, "404 page not found\n")
-    ((status, text),) = answers.values()
-    assert status == 200
-    assert path not in text
-
-
-async def test_statusz_shows_the_version_that_is_emulated() -> None:
-    async with serving(config_of(emulated_version="1.34")) as url:
-        _, text = await get(f"{url}/statusz")
-    assert "Emulation version: 1.34" in text.splitlines()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/healthz",
-        "/healthz/a",
-        "/livez",
-        "/readyz",
-        "/metrics",
-        "/metrics/slis",
-        "/configz",
-        "/flagz",
-        "/statusz",
-    ],
-)
-async def test_a_page_takes_any_method(path: str) -> None:
-    """As Go's handlers do; who may use a method is another question."""
-    async with serving() as url, aiohttp.ClientSession() as session:
-        for method in ("POST", "PUT", "DELETE"):
-            async with session.request(method, url + path, ssl=trusting()) as answer:
-                assert answer.status == 200
 
 
 async def test_the_root_of_the_debug_pages_leads_to_their_index() -> None:
@@ -222,134 +122,6 @@ async def test_the_stacks_of_tasks_and_threads_are_shown() -> None:
     assert threads.rindex("in _bootstrap") > threads.index("thread waiting:\n")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *("allocs", "block", "cmdline", "heap", "mutex", "profile", "symbol"),
-        *("threadcreate", "trace"),
-    ],
-)
-async def test_the_other_pages_of_go_are_not_found(page: str) -> None:
-    async with serving() as url:
-        answer = await get(f"{url}/debug/pprof/{page}?seconds=1")
-    assert answer == (404, "404 page not found\n")
-
-
-async def test_a_controllers_own_page_is_shown() -> None:
-    async with serving() as url:
-        root = f"{url}/debug/controllers"
-        page = f"{root}/some-controller/page"
-        answers = [
-            await get(f"{page}?uid=a&uid=b"),
-            await get(page, headers={"Accept": "application/json"}),
-            await get(f"{root}/some-controller/other"),
-            await get(f"{root}/other/page"),
-        ]
-    assert answers == [
-        (200, "[('uid', ['a', 'b'])]"),
-        (200, "[('output', ['json'])]"),
-        (404, "404 page not found\n"),
-        (404, "404 page not found\n"),
-    ]
-
-
-async def test_the_report_about_a_key_is_shown() -> None:
-    async with serving() as url:
-        root = f"{url}/debug/controllers"
-        found = [
-            await get(f"{root}/some-controller/keys/default/web"),
-            await get(f"{root}/some-controller/keys/node-1"),
-            await get(f"{root}/other/keys/node-1"),
-        ]
-    reports = [
-        {"controller": "some-controller", "key": key, "queues": [{"shown": key}]}
-        for key in ("default/web", "node-1")
-    ]
-    assert [(status, json.loads(text)) for status, text in found[:2]] == [
-        (200, report) for report in reports
-    ]
-    assert found[2] == (404, "404 page not found\n")
-
-
-async def test_without_profiling_there_are_no_debug_pages() -> None:
-    async with serving(config_of(generic=GenericConfig(profiling=False))) as url:
-        answer = await get(f"{url}/debug/pprof/")
-        assert answer == (404, "404 page not found\n")
-
-
-# Authentication and authorisation
-
-
-@pytest.mark.parametrize(
-    ("token", "path", "expected"),
-    [
-        (None, "/healthz", 200),
-        (None, "/metrics", 403),
-        (None, "/nothing", 403),
-        ("good", "/metrics", 200),
-        ("good", "/nothing", 404),
-        ("poor", "/metrics", 403),
-        ("wrong", "/healthz", 401),
-        ("wrong", "/metrics", 401),
-    ],
-)
-async def test_a_request_must_be_authenticated_and_authorised(
-    token: str | None, path: str, expected: int
-) -> None:
-    reviewed = Reviewed()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    config = config_of(authorization=AuthorizationConfig())
-    async with serving(config, client=reviewed.client) as url:
-        status, _ = await get(url + path, headers=headers)
-    assert status == expected
-
-
-async def test_refusals_are_the_apis_own() -> None:
-    """A Status object, indented for curl and browsers."""
-    reviewed = Reviewed()
-    config = config_of(authorization=AuthorizationConfig())
-    async with serving(config, client=reviewed.client) as url:
-        assert await get(f"{url}/metrics") == (
-            403,
-            (
-                '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
-                '"message":"forbidden: User \\"system:anonymous\\" cannot get path '
-                '\\"/metrics\\"","reason":"Forbidden","details":{},"code":403}\n'
-            ),
-        )
-        _, text = await get(f"{url}/metrics", headers={"User-Agent": "curl/8"})
-        assert text.startswith('{\n  "kind": "Status",\n')
-        assert await get(
-            f"{url}/metrics", headers={"Authorization": "Bearer wrong"}
-        ) == (
-            401,
-            (
-                '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
-                '"message":"Unauthorized","reason":"Unauthorized","code":401}\n'
-            ),
-        )
-
-
-async def test_answers_of_the_api_server_are_remembered() -> None:
-    """For ten seconds by default; with a ttl of 0 each request needs a review."""
-    reviewed = Reviewed()
-    config = config_of(authorization=AuthorizationConfig())
-    bearer = {"Authorization": "Bearer good"}
-    async with serving(config, client=reviewed.client) as url:
-        for _ in range(3):
-            await get(f"{url}/metrics", headers=bearer)
-        assert reviewed.asked == ["tokenreviews", "subjectaccessreviews"]
-    reviewed.asked.clear()
-    config = config_of(
-        authentication=AuthenticationConfig(cache_ttl=0),
-        authorization=AuthorizationConfig(authorized_ttl=0),
-    )
-    async with serving(config, client=reviewed.client) as url:
-        for _ in range(2):
-            await get(f"{url}/metrics", headers=bearer)
-        assert reviewed.asked == ["tokenreviews", "subjectaccessreviews"] * 2
-
-
 async def test_without_a_review_there_is_no_permission() -> None:
     cluster = Cluster()
 
@@ -357,8 +129,7 @@ async def test_without_a_review_there_is_no_permission() -> None:
         raise NotSent(request.path)
 
     cluster.server.handle = refuse  # type: ignore[method-assign]
-    config = config_of(authorization=AuthorizationConfig())
-    async with serving(config, client=cluster.client) as url:
+    async with serving(closed(), client=cluster.client) as url:
         assert (await get(f"{url}/metrics"))[0] == 500
         assert (await get(f"{url}/healthz")) == (200, "ok")
         assert (await get(f"{url}/metrics", headers={"Authorization": "Bearer x"}))[
@@ -380,9 +151,8 @@ async def test_a_request_gets_429_if_too_many_reviews_wait(token: str | None) ->
     clock = reviewed.clock
     client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    config = config_of(authorization=AuthorizationConfig())
     async with (
-        serving(config, client=client) as url,
+        serving(closed(), client=client) as url,
         aiohttp.ClientSession(headers=headers) as session,
         session.get(f"{url}/metrics", ssl=trusting()) as answer,
     ):
@@ -399,26 +169,6 @@ async def test_a_request_gets_429_if_too_many_reviews_wait(token: str | None) ->
     assert reviewed.asked == []
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-async def test_why_a_check_fails_is_shown_to_those_who_may_know(path: str) -> None:
-    """Other users get upstream's text; a healthy probe needs no review."""
-    reviewed = Reviewed()
-    config = config_of(authorization=AuthorizationConfig())
-    told = f"[+]a ok\n[-]b failed: has stopped\n{path[1:]} check failed\n"
-    withheld = told.replace("has stopped", "reason withheld")
-    async with serving(config, client=reviewed.client) as url:
-        await get(f"{url}{path}?verbose")
-        assert reviewed.asked == []
-    async with serving(config, ILL, reviewed.client) as url:
-        bearer = [
-            {},
-            {"Authorization": "Bearer good"},
-            {"Authorization": "Bearer poor"},
-        ]
-        answers = [await get(url + path, headers=each) for each in bearer]
-    assert answers == [(500, withheld), (500, told), (500, withheld)]
-
-
 async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
     cluster = Cluster()
 
@@ -427,15 +177,11 @@ async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
         raise TransportError(request.path)
 
     cluster.server.handle = hang  # type: ignore[method-assign]
-    config = config_of(authorization=AuthorizationConfig())
-    async with serving(config, ILL, cluster.client) as url, asyncio.timeout(5):
+    async with serving(closed(), ILL, cluster.client) as url, asyncio.timeout(5):
         assert await get(f"{url}/livez") == (
             500,
             "[+]a ok\n[-]b failed: reason withheld\nlivez check failed\n",
         )
-
-
-# Limits of connections
 
 
 async def counted(url: str) -> dict[str, float]:
@@ -520,11 +266,8 @@ async def test_requests_that_wait_for_a_review_do_not_shut_out_a_probe() -> None
     """Any client can send them, also to /livez itself; kubelets must get an answer."""
     clock = SystemClock()
     client = Client(_Hanging(), clock, ReviewLimiter(clock))
-    config = config_of(
-        authentication=AuthenticationConfig(skip_lookup=True),
-        authorization=AuthorizationConfig(),
-    )
     limits = ConnectionLimits(connections=4)
+    config = closed(skip_lookup=True)
     async with serving(config, client=client, limits=limits) as url:
         flood = [
             asyncio.create_task(get(f"{url}/livez", headers=_bearer(number)))
@@ -562,19 +305,12 @@ async def test_a_flood_of_tokens_spares_the_settings(cluster: Cluster) -> None:
     following.cancel()
 
 
-# Certificates
-
-
 async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
     """Its common name the user, its organisations the groups."""
     authority = Authority(tmp_path, "ca")
-    config = config_of(
-        authentication=AuthenticationConfig(client_ca_file=str(authority.path)),
-        authorization=AuthorizationConfig(),
-    )
     admin = authority.issue("admin", "admin", "system:masters")
     other = authority.issue("other", "other")
-    async with serving(config) as url:
+    async with serving(closed(authority)) as url:
         assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
         status, text = await get(f"{url}/metrics", trusting(pair=other))
         assert (status, 'User \\"other\\" cannot get' in text) == (403, True)
@@ -584,13 +320,9 @@ async def test_an_intermediate_authority_vouches_for_users(tmp_path: Path) -> No
     """``--client-ca-file`` need not have what signed it, as in Go."""
     root = Authority(tmp_path, "root")
     intermediate = Authority(tmp_path, "intermediate", root)
-    config = config_of(
-        authentication=AuthenticationConfig(client_ca_file=str(intermediate.path)),
-        authorization=AuthorizationConfig(),
-    )
     admin = intermediate.issue("admin", "admin", "system:masters")
     other = root.issue("other", "other", "system:masters")
-    async with serving(config) as url:
+    async with serving(closed(intermediate)) as url:
         assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
         with pytest.raises(aiohttp.ClientError):
             await get(f"{url}/metrics", trusting(pair=other))
@@ -599,17 +331,8 @@ async def test_an_intermediate_authority_vouches_for_users(tmp_path: Path) -> No
 async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
     """Only with a certificate of the proxies' authority and an allowed name."""
     proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
-    config = config_of(
-        authentication=AuthenticationConfig(
-            client_ca_file=str(users.path),
-            request_header=RequestHeaderConfig(
-                client_ca_file=str(proxies.path), allowed_names=("front",)
-            ),
-        ),
-        authorization=AuthorizationConfig(),
-    )
     headers = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
-    async with serving(config) as url:
+    async with serving(closed(users, proxies, ("front",))) as url:
         statuses = [
             (await get(f"{url}/metrics", trusting(pair=pair), headers=headers))[0]
             for pair in (
@@ -626,23 +349,15 @@ async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> Non
 async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
     """The authority of front proxies does not authenticate users."""
     proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
-    config = config_of(
-        authentication=AuthenticationConfig(
-            client_ca_file=str(users.path),
-            request_header=RequestHeaderConfig(client_ca_file=str(proxies.path)),
-        ),
-        authorization=AuthorizationConfig(),
-    )
     posing = proxies.issue("posing", "admin", "system:masters")
-    async with serving(config) as url:
+    async with serving(closed(users, proxies)) as url:
         assert (await get(f"{url}/metrics", trusting(pair=posing)))[0] == 401
         assert (await get(f"{url}/healthz", trusting(pair=posing)))[0] == 401
 
 
 async def test_an_invalid_token_is_refused_without_a_review() -> None:
     reviewed = Reviewed()
-    config = config_of(authorization=AuthorizationConfig())
-    server = server_of(config, client=reviewed.client)
+    server = server_of(closed(), client=reviewed.client)
     await server.start()
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", server.port, ssl=trusting()
@@ -747,17 +462,11 @@ async def test_a_changed_serving_certificate_is_used(tmp_path: Path) -> None:
 
 async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
     old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
-    file = tmp_path / "clients.crt"
-    file.write_bytes(old.pem)
-    config = config_of(
-        authentication=AuthenticationConfig(client_ca_file=str(file)),
-        authorization=AuthorizationConfig(),
-    )
     before = old.issue("before", "admin", "system:masters")
     after = new.issue("after", "admin", "system:masters")
-    async with serving(config) as url:
+    async with serving(closed(old)) as url:
         assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 200
-        file.write_bytes(new.pem)
+        old.path.write_bytes(new.pem)
         assert (await get(f"{url}/metrics", trusting(pair=after)))[0] == 200
         with pytest.raises(aiohttp.ClientError):
             await get(f"{url}/metrics", trusting(pair=before))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
-from tests.serving.servers import Authority, config_of, serving, trusting
+from tests.serving.servers import Authority, closed, serving, trusting
 
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
@@ -36,13 +35,9 @@ async def test_a_client_that_offers_an_old_session_is_recognised(
 ) -> None:
     """By a full handshake, since a resumed session has no verified chain."""
     authority = Authority(tmp_path, "ca")
-    config = config_of(
-        authentication=AuthenticationConfig(client_ca_file=str(authority.path)),
-        authorization=AuthorizationConfig(),
-    )
     context = trusting(pair=authority.issue("admin", "admin", "system:masters"))
     context.minimum_version = context.maximum_version = version
-    async with serving(config) as url:
+    async with serving(closed(authority)) as url:
         port = int(url.rpartition(":")[2])
         session, answers = None, []
         for _ in range(3):
