@@ -22,7 +22,7 @@ from controller_manager.clock import Clock
 
 from .apiserver.kind import Kind
 from .apiserver.negotiation import Form, header, wanted_form
-from .apiserver.request_info import attributes_of_request
+from .apiserver.request_info import attributes_of_request, is_true
 from .apiserver.responses import json_response, table
 from .apiserver.security import User
 from .apiserver.strategy import NAME, Cells, Column, Strategy
@@ -30,7 +30,6 @@ from .registry.core.configuration import CONFIG_MAPS
 from .registry.core.nodes import KIND as NODES
 from .registry.core.pods import KIND as PODS
 from .scheme import statuses
-from .scheme.query import is_true
 from .storage import Storage, Stored
 
 # The settings of a namespace with all answers of the metrics APIs.

@@ -21,12 +21,12 @@ import uvloop
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver.request_info import is_true
 from controller_manager.devcluster.apiserver.responses import refused
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.http_server import Answer, Answering
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import conflict
 from controller_manager.devcluster.testing.requests import (
     Ending,

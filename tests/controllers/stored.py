@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
-from controller_manager.devcluster.apiserver.strategy import Deletion
+from controller_manager.devcluster.apiserver.request_info import parse_deletion
 from tests.clusters import Cluster
 
 
@@ -57,6 +57,6 @@ class Stored:
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object."""
-        deletion = Deletion.parse({"propagationPolicy": "Background"}, {})
+        deletion = parse_deletion({"propagationPolicy": "Background"}, {})
         objects = self.cluster.server.objects
         objects.delete(self._kind(kind), "default", name, deletion)

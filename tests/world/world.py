@@ -11,8 +11,8 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.negotiation import check_object
+from controller_manager.devcluster.apiserver.request_info import parse_deletion
 from controller_manager.devcluster.apiserver.security import User
-from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.options.gates import FeatureGates
@@ -187,7 +187,7 @@ class World:
             self.kind(plural),
             metadata.get("namespace", ""),
             metadata["name"],
-            Deletion.parse(body, {}),
+            parse_deletion(body, {}),
         )
 
     def _note_orphans(self, owner: str) -> None:

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import discovery
+from controller_manager.devcluster.apiserver.request_info import check_write_options
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.query import check_write_options
 from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.logs import Logger, silent_logger
 

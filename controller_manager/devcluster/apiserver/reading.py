@@ -13,12 +13,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import negotiation
-from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.models import built_in
-from controller_manager.devcluster.scheme.protobuf import encode, encode_event
-from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
-from controller_manager.devcluster.scheme.query import (
+from controller_manager.devcluster.apiserver.request_info import (
     LATEST,
     check_list_options,
     decode_continue,
@@ -27,6 +22,11 @@ from controller_manager.devcluster.scheme.query import (
     wants_initial_events,
     whole_number,
 )
+from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import encode, encode_event
+from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
 from controller_manager.devcluster.storage import (
     Change,

@@ -1,5 +1,7 @@
-"""A request: its target, its user, its deadline, and its metrics at ``/metrics``."""
+"""A request: its query, its target, its deadline, and its metrics at ``/metrics``."""
 
+import base64
+import binascii
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Protocol
 
+import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -19,7 +22,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Query, Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.query import asks_for_dry_run, is_true
 from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.exposition import expose
 from controller_manager.options.durations import parse_duration
@@ -27,6 +29,218 @@ from controller_manager.options.durations import parse_duration
 from .admission import Submission
 from .kind import Catalogue, Kind, Subresource, exact_name
 from .security import Attributes, User
+from .strategy import Deletion
+
+# Continue tokens: the position at which the next page of a list begins.
+
+LATEST: Final = -1
+"""The version in a token of a list that goes on with the present state."""
+
+
+def encode_continue(version: int, start: str) -> str:
+    """Return the token of a page that begins after `start`, at a version."""
+    body = {"v": "meta.k8s.io/v1", "rv": version, "start": start}
+    return base64.urlsafe_b64encode(msgspec.json.encode(body)).decode().rstrip("=")
+
+
+def decode_continue(token: str) -> tuple[int, str]:
+    """Return version and start of a token; raises Refusal 400."""
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (binascii.Error, ValueError):
+        raise _bad_token("illegal base64 data") from None
+    try:
+        body = msgspec.json.decode(raw)
+        return int(body["rv"]), str(body["start"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        first = raw[:1]
+        printable = first.isascii() and first.decode().isprintable()
+        character = first.decode() if printable else f"\\x{first.hex()}"
+        why = f"invalid character '{character}' looking for beginning of value"
+        raise _bad_token(why) from None
+
+
+def _bad_token(why: str) -> statuses.Refusal:
+    return statuses.bad_request(
+        f"invalid continue token: continue key is not valid: {why}"
+    )
+
+
+# Query parameters: booleans, numbers, dryRun, and checks of list options.
+
+_MATCH: Final = "resourceVersionMatch"
+_NOT_OLDER: Final = "NotOlderThan"
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_OPTIONS_KINDS: Final = {
+    "POST": "CreateOptions",
+    "PUT": "UpdateOptions",
+    "PATCH": "PatchOptions",
+}
+"""The kind of the parameters of a write, by its method."""
+
+_INT64: Final = 2**63
+
+
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Tell whether a parameter is true.
+
+    It is false if it is absent, ``0`` or ``false``, and true with all other values and
+    without a value (runtime/conversion.go).
+    """
+    value = query.get(name)
+    return value is not None and value != "0" and value.lower() != "false"
+
+
+def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    """Return a parameter as a number of 64 bits; raises Refusal 400."""
+    text = query.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise statuses.bad_request(
+            f"strconv.ParseInt: parsing {statuses.shown(text)}: invalid syntax"
+        )
+    number = int(text) if len(text) < 30 else _INT64
+    if not -_INT64 <= number < _INT64:
+        raise statuses.bad_request(
+            f"strconv.ParseInt: parsing {statuses.shown(text)}: value out of range"
+        )
+    return number
+
+
+def wants_initial_events(query: Mapping[str, str]) -> bool:
+    """Tell whether a watch begins with the present objects.
+
+    It does so without a resourceVersion, or with 0, unless ``sendInitialEvents`` says
+    otherwise (meta/internalversion/defaults.go).
+    """
+    if "sendInitialEvents" in query:
+        return is_true(query, "sendInitialEvents")
+    return query.get("resourceVersion", "") in ("", "0")
+
+
+def check_write_options(method: str, query: Mapping[str, str]) -> None:
+    """Check ``fieldValidation`` and ``dryRun`` of a write; raises Refusal 422.
+
+    Upstream: meta/v1/validation/validation.go.
+    """
+    causes = []
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        value = f"[]string{{{statuses.shown(dry_run)}}}"
+        causes.append(statuses.not_supported("dryRun", value, ["All"]))
+    validation = query.get("fieldValidation", "")
+    if method != "DELETE" and validation not in _VALIDATIONS:
+        cause = statuses.not_supported(
+            "fieldValidation", statuses.shown(validation), _VALIDATIONS
+        )
+        causes.append(cause)
+    if causes:
+        kind = _OPTIONS_KINDS.get(method, "DeleteOptions")
+        raise statuses.invalid_object("meta.k8s.io", kind, "", causes)
+
+
+def check_list_options(query: Mapping[str, str]) -> None:
+    """Check the parameters of a list or watch against each other; raises Refusal 422.
+
+    Upstream: meta/internalversion/validation/validation.go.
+    """
+    watches = is_true(query, "watch")
+    causes = _watch_causes(query) if watches else _list_causes(query)
+    if causes:
+        raise statuses.invalid_object("meta.k8s.io", "ListOptions", "", causes)
+
+
+def _watch_causes(query: Mapping[str, str]) -> list[statuses.Cause]:
+    match, causes = query.get(_MATCH, ""), []
+    sends_initial = "sendInitialEvents" in query
+    if sends_initial and match != _NOT_OLDER:
+        detail = f"sendInitialEvents requires setting {_MATCH} to {_NOT_OLDER}"
+        causes.append(statuses.forbidden_field(_MATCH, detail))
+    if match:
+        if not sends_initial:
+            detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is"
+            causes.append(statuses.forbidden_field(_MATCH, f"{detail} provided"))
+        if match != _NOT_OLDER:
+            causes.append(
+                statuses.not_supported(_MATCH, statuses.shown(match), [_NOT_OLDER])
+            )
+        if query.get("continue"):
+            causes.append(_match_with_continue())
+    return causes
+
+
+def _list_causes(query: Mapping[str, str]) -> list[statuses.Cause]:
+    match, causes = query.get(_MATCH, ""), []
+    version = query.get("resourceVersion", "")
+    if match:
+        if not version:
+            detail = f"{_MATCH} is forbidden unless resourceVersion is provided"
+            causes.append(statuses.forbidden_field(_MATCH, detail))
+        if query.get("continue"):
+            causes.append(_match_with_continue())
+        if match not in ("Exact", _NOT_OLDER):
+            known = ["Exact", _NOT_OLDER, ""]
+            causes.append(statuses.not_supported(_MATCH, statuses.shown(match), known))
+        if match == "Exact" and version == "0":
+            detail = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
+            causes.append(statuses.forbidden_field(_MATCH, detail))
+    if "sendInitialEvents" in query:
+        detail = "sendInitialEvents is forbidden for list"
+        causes.append(statuses.forbidden_field("sendInitialEvents", detail))
+    return causes
+
+
+def _match_with_continue() -> statuses.Cause:
+    detail = f"{_MATCH} is forbidden when continue is provided"
+    return statuses.forbidden_field(_MATCH, detail)
+
+
+def asks_for_dry_run(value: str | list[str] | None) -> bool:
+    """Tell whether dryRun is All; raises Refusal for any other value."""
+    if value in (None, "", []):
+        return False
+    if value in ("All", ["All"]):
+        return True
+    cause = statuses.not_supported("dryRun", statuses.shown(value), ("All",))
+    raise statuses.invalid_object("meta.k8s.io", "Options", "", [cause])
+
+
+def parse_deletion(body: JSON, query: Mapping[str, str]) -> Deletion:
+    """Return the options of a DELETE in a decoded body and a query; raises Refusal."""
+    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if isinstance(grace, str) and "gracePeriodSeconds" not in body:
+        grace = whole_number(query, "gracePeriodSeconds", 0)
+    if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
+        message = f"gracePeriodSeconds: Invalid value: {grace!r}"
+        raise statuses.bad_request(message)
+    preconditions = body.get("preconditions") or {}
+    return Deletion(
+        grace_period=int(grace) if grace is not None else None,
+        policy=_policy(body, query),
+        dry_run=asks_for_dry_run(body.get("dryRun")),
+        uid=preconditions.get("uid", ""),
+        resource_version=preconditions.get("resourceVersion", ""),
+    )
+
+
+def _policy(body: JSON, query: Mapping[str, str]) -> str:
+    policy = str(body.get("propagationPolicy", query.get("propagationPolicy", "")))
+    if body.get("orphanDependents") is not None or "orphanDependents" in query:
+        if policy:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            cause = statuses.invalid(
+                "propagationPolicy", statuses.shown(policy), detail
+            )
+            raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
+        orphans = body.get("orphanDependents", is_true(query, "orphanDependents"))
+        return "Orphan" if orphans else "Background"
+    if policy not in ("", "Foreground", "Background", "Orphan"):
+        supported = ("Foreground", "Background", "Orphan", "nil")
+        cause = statuses.not_supported("propagationPolicy", f'"{policy}"', supported)
+        raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
+    return policy
+
 
 # Handlers of paths that are no resources.
 

@@ -1,6 +1,5 @@
 """The behaviour of the objects of one kind (registry/rest): strategy and columns."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -12,11 +11,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_subdomain
-from controller_manager.devcluster.scheme.query import (
-    asks_for_dry_run,
-    is_true,
-    whole_number,
-)
 from controller_manager.devcluster.storage import Storage, Stored
 
 from .field_set import FieldSet
@@ -67,41 +61,6 @@ class Deletion:
     dry_run: bool = False
     uid: str = ""
     resource_version: str = ""
-
-    @classmethod
-    def parse(cls, body: JSON, query: dict[str, str]) -> "Deletion":
-        """Take the DeleteOptions of a decoded body and a query; raises Refusal."""
-        grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-        if isinstance(grace, str) and "gracePeriodSeconds" not in body:
-            grace = whole_number(query, "gracePeriodSeconds", 0)
-        if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
-            raise statuses.bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
-        preconditions = body.get("preconditions") or {}
-        return cls(
-            grace_period=int(grace) if grace is not None else None,
-            policy=_policy(body, query),
-            dry_run=asks_for_dry_run(body.get("dryRun")),
-            uid=preconditions.get("uid", ""),
-            resource_version=preconditions.get("resourceVersion", ""),
-        )
-
-
-def _policy(body: JSON, query: dict[str, str]) -> str:
-    policy = str(body.get("propagationPolicy", query.get("propagationPolicy", "")))
-    if body.get("orphanDependents") is not None or "orphanDependents" in query:
-        if policy:
-            detail = "orphanDependents and deletionPropagation cannot be both set"
-            cause = statuses.invalid(
-                "propagationPolicy", statuses.shown(policy), detail
-            )
-            raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
-        orphans = body.get("orphanDependents", is_true(query, "orphanDependents"))
-        return "Orphan" if orphans else "Background"
-    if policy not in ("", "Foreground", "Background", "Orphan"):
-        supported = ("Foreground", "Background", "Orphan", "nil")
-        cause = statuses.not_supported("propagationPolicy", f'"{policy}"', supported)
-        raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
-    return policy
 
 
 def _marked_deleted(

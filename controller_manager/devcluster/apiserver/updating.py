@@ -6,9 +6,9 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.request_info import is_true
 from controller_manager.devcluster.scheme import patches, statuses
 from controller_manager.devcluster.scheme.decoding import YAMLBodyError
-from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.storage import Stored
 
 from . import negotiation

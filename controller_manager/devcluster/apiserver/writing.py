@@ -23,7 +23,13 @@ from .kind import (
     to_stored,
 )
 from .objects import CUSTOM_RESOURCES, GENERIC, Call, Objects, RESTStorage
-from .request_info import Target, connection_of, not_served, options_of
+from .request_info import (
+    Target,
+    connection_of,
+    not_served,
+    options_of,
+    parse_deletion,
+)
 from .security import Authorizer, Tokens
 from .strategy import Deletion
 from .updating import WHOLE_OBJECTS, Updater
@@ -109,10 +115,11 @@ def _removed(kind: Kind, obj: JSON) -> JSON:
 
 
 def _deletion(target: Target, request: Request) -> Deletion:
-    options = negotiation.delete_options(request)
+    """Return the options of a DELETE, in its body and its query; raises Refusal."""
+    body = negotiation.delete_options(request)
     if target.submission:
-        target.submission.body_options = options
-    return Deletion.parse(options, dict(target.query))
+        target.submission.body_options = body
+    return parse_deletion(body, target.query)
 
 
 # POST; each request to write is attempted until admission is done.

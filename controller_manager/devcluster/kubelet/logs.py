@@ -14,11 +14,10 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver import responses
 from controller_manager.devcluster.apiserver.negotiation import header
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.apiserver.request_info import Target
+from controller_manager.devcluster.apiserver.request_info import Target, is_true
 from controller_manager.devcluster.inmemory import StreamingResponse, whole
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.storage import Key
 from controller_manager.devcluster.streaming import LOG_MESSAGES, sending
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,6 +14,9 @@ from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.scalars import format_micro_time, format_time, parse_rfc3339
 
 from .models import Field, Type, built_in
+
+if TYPE_CHECKING:
+    from .decoding import Decoder
 
 # Finds fields that stand twice in an object of a body in JSON.
 
@@ -264,7 +267,7 @@ class TypeMismatch(ValueError):
 
 
 class _Absent:
-    """The result for a value of a wrong type."""
+    """The result for a value of a wrong type; it counts as a zero value."""
 
     def __bool__(self) -> bool:
         return False
@@ -273,29 +276,8 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
-class Reading(Protocol):
-    """The decoding of one object, which knows where in the object it is."""
-
-    def struct(self, obj: JSON, model: str) -> JSON:
-        """Read the fields of a struct."""
-
-    def items(self, values: list[Any], item: Type, read: "Read") -> list[Any]:
-        """Read the items of a list."""
-
-    def entries(self, values: JSON, item: Type, read: "Read") -> JSON:
-        """Read the values of a map."""
-
-    def silently(self, value: JSON, model: str) -> JSON:
-        """Read a struct without regard to unknown fields."""
-
-    def mismatch(self, value: Any, wanted: str) -> Any:
-        """Note a value of another type than is `wanted`, and return ABSENT."""
-
-    def wrong_text(self, value: Any, wanted: str) -> TypeMismatch:
-        """Return the error of a wrong value that ends the decoding."""
-
-
-Read = Callable[[Reading, Any], Any]
+Read = Callable[["Decoder", Any], Any]
+"""Reads a value in the decoding of one object, which knows its place there."""
 
 
 _EXACT: Final[dict[str, type]] = {"string": str, "boolean": bool}
@@ -328,9 +310,9 @@ def plans(model: str) -> dict[str, _Plan]:
 
 def _reader(of: Type) -> Read:
     if of.items is not None:
-        return _list(of)
+        return _list(of, of.items)
     if of.values is not None:
-        return _map(of)
+        return _map(of, of.values)
     if of.ref:
         return _READERS.get(of.ref) or _struct(of.ref)
     return _SCALARS[of.type, of.format]
@@ -357,52 +339,51 @@ _ZERO_REFS: Final = {
 }
 
 
-def _list(of: Type) -> Read:
-    item = of.items
-    assert item is not None  # noqa: S101 - lists have a type of items
-    wanted, read = _go_type(of), _reader(item)
+def _collection(of: Type, class_: type, read: Callable[[Any, Any], Any]) -> Read:
+    """Return the reader of a list, a map or a struct."""
+    wanted = _go_type(of)
 
-    def read_list(reading: Reading, value: Any) -> Any:
-        if not isinstance(value, list):
+    def read_collection(reading: "Decoder", value: Any) -> Any:
+        if not isinstance(value, class_):
             return reading.mismatch(value, wanted)
-        return reading.items(value, item, read)
+        return read(reading, value)
 
-    return read_list
+    return read_collection
 
 
-def _map(of: Type) -> Read:
-    item = of.values
-    assert item is not None  # noqa: S101 - maps have a type of values
-    wanted, read = _go_type(of), _reader(item)
+def _list(of: Type, item: Type) -> Read:
+    read = _reader(item)
+    return _collection(
+        of, list, lambda reading, value: reading.items(value, item, read)
+    )
 
-    def read_map(reading: Reading, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return reading.mismatch(value, wanted)
-        return reading.entries(value, item, read)
 
-    return read_map
+def _map(of: Type, item: Type) -> Read:
+    read = _reader(item)
+    return _collection(
+        of, dict, lambda reading, value: reading.entries(value, item, read)
+    )
 
 
 def _struct(model: str) -> Read:
-    wanted = _go_type(Type(ref=model))
-
-    def read_struct(reading: Reading, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return reading.mismatch(value, wanted)
-        return reading.struct(value, model)
-
-    return read_struct
+    of = Type(ref=model)
+    return _collection(of, dict, lambda reading, value: reading.struct(value, model))
 
 
-def _text(reading: Reading, value: Any) -> Any:
-    return value if isinstance(value, str) else reading.mismatch(value, "string")
+def _scalar(name: str, holds: Callable[[Any], bool]) -> Read:
+    """Return the reader of the values that a type of Go, called `name`, holds."""
+
+    def read(reading: "Decoder", value: Any) -> Any:
+        return value if holds(value) else reading.mismatch(value, name)
+
+    return read
 
 
-def _bool(reading: Reading, value: Any) -> Any:
-    return value if isinstance(value, bool) else reading.mismatch(value, "bool")
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
 
 
-def _bytes(reading: Reading, value: Any) -> Any:
+def _bytes(reading: "Decoder", value: Any) -> Any:
     if not isinstance(value, str):
         return reading.mismatch(value, "[]uint8")
     if problem := base64_problem(value):
@@ -410,33 +391,13 @@ def _bytes(reading: Reading, value: Any) -> Any:
     return value
 
 
-def _int32(reading: Reading, value: Any) -> Any:
-    if type(value) is int and -(2**31) <= value < 2**31:
-        return value
-    return reading.mismatch(value, "int32")
-
-
-def _int64(reading: Reading, value: Any) -> Any:
-    if type(value) is int and -(2**63) <= value < 2**63:
-        return value
-    return reading.mismatch(value, "int64")
-
-
-def _double(reading: Reading, value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    return reading.mismatch(value, "float64")
-
-
-def _int_or_string(reading: Reading, value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    if type(value) is int and -(2**31) <= value < 2**31:
+def _int_or_string(reading: "Decoder", value: Any) -> Any:
+    if isinstance(value, str) or _is_int32(value):
         return value
     raise reading.wrong_text(value, "int32")
 
 
-def _quantity(reading: Reading, value: Any) -> str:
+def _quantity(reading: "Decoder", value: Any) -> str:
     """Return a quantity in canonical form; the value may be a number."""
     del reading
     # Any other value is no quantity, and is refused as the text of its JSON.
@@ -447,32 +408,25 @@ def _quantity(reading: Reading, value: Any) -> str:
         raise TypeMismatch(str(error)) from error
 
 
-def _time(reading: Reading, value: Any) -> str:
-    """Return a time in seconds of UTC."""
-    found = _instant(reading, value, RFC3339)
-    return value if _is_normal(value, 20) else format_time(found)
+def _time(
+    layout: str, length: int, form: Callable[[datetime], str]
+) -> Callable[["Decoder", Any], str]:
+    """Return the reader of times in UTC; a text of that length stays as it is."""
+
+    def read(reading: "Decoder", value: Any) -> str:
+        if not isinstance(value, str):
+            raise reading.wrong_text(value, "string")
+        try:
+            found = parse_rfc3339(value)
+        except ValueError as error:
+            raise TypeMismatch(_time_problem(value, layout)) from error
+        is_normal = len(value) == length and value[-1] == "Z"
+        return value if is_normal else form(found)
+
+    return read
 
 
-def _micro_time(reading: Reading, value: Any) -> str:
-    """Return a time in microseconds of UTC."""
-    found = _instant(reading, value, RFC3339_MICRO)
-    return value if _is_normal(value, 27) else format_micro_time(found)
-
-
-def _is_normal(text: str, length: int) -> bool:
-    return len(text) == length and text[-1] == "Z"
-
-
-def _instant(reading: Reading, value: Any, layout: str) -> datetime:
-    if not isinstance(value, str):
-        raise reading.wrong_text(value, "string")
-    try:
-        return parse_rfc3339(value)
-    except ValueError as error:
-        raise TypeMismatch(_time_problem(value, layout)) from error
-
-
-def _raw(reading: Reading, value: Any) -> Any:
+def _raw(reading: "Decoder", value: Any) -> Any:
     """Return any value, in which Go does not look for fields."""
     del reading
     return plain(value)
@@ -480,7 +434,7 @@ def _raw(reading: Reading, value: Any) -> Any:
 
 def _schema_or(other: type) -> Read:
 
-    def read_schema(reading: Reading, value: Any) -> Any:
+    def read_schema(reading: "Decoder", value: Any) -> Any:
         if isinstance(value, dict):
             return reading.silently(value, _SCHEMA)
         if other is list and isinstance(value, list):
@@ -493,20 +447,22 @@ def _schema_or(other: type) -> Read:
 
 
 _SCALARS: Final[dict[tuple[str, str], Read]] = {
-    ("string", ""): _text,
+    ("string", ""): _scalar("string", lambda value: isinstance(value, str)),
     ("string", "byte"): _bytes,
-    ("boolean", ""): _bool,
-    ("integer", "int32"): _int32,
-    ("integer", "int64"): _int64,
-    ("number", "double"): _double,
+    ("boolean", ""): _scalar("bool", lambda value: isinstance(value, bool)),
+    ("integer", "int32"): _scalar("int32", _is_int32),
+    ("integer", "int64"): _scalar(
+        "int64", lambda value: type(value) is int and -(2**63) <= value < 2**63
+    ),
+    ("number", "double"): _scalar("float64", lambda value: type(value) in (int, float)),
 }
 
 _READERS: Final[dict[str, Read]] = {
     QUANTITY: _quantity,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
     "io.k8s.apimachinery.pkg.runtime.RawExtension": _raw,
-    f"{_META}Time": _time,
-    f"{_META}MicroTime": _micro_time,
+    f"{_META}Time": _time(RFC3339, 20, format_time),
+    f"{_META}MicroTime": _time(RFC3339_MICRO, 27, format_micro_time),
     f"{_META}FieldsV1": _raw,
     f"{_EXTENSIONS}JSON": _raw,
     f"{_EXTENSIONS}JSONSchemaPropsOrArray": _schema_or(list),

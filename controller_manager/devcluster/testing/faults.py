@@ -17,6 +17,7 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.admission.plugins import PluginError
 from controller_manager.devcluster.apiserver.reading import frame_of
+from controller_manager.devcluster.apiserver.request_info import is_true
 from controller_manager.devcluster.apiserver.responses import (
     TEXT_HEADERS,
     media_type_of,
@@ -42,7 +43,6 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
-from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import conflict, expired, of_code
 from controller_manager.devcluster.snapshot import (
     DataError,

@@ -10,6 +10,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Call, Objects, RESTStorage
+from controller_manager.devcluster.apiserver.request_info import parse_deletion
 from controller_manager.devcluster.apiserver.store import check_deletion
 from controller_manager.devcluster.registry.core.templates import (
     GENERIC_WORKLOAD,
@@ -95,7 +96,7 @@ def eviction(call: Call, body: JSON) -> JSON:
     """Delete a pod with the options of an Eviction; raises Refusal."""
     if body.get("metadata", {}).get("name") != call.name:
         raise statuses.bad_request("name in URL does not match name in Eviction object")
-    options = strategy.Deletion.parse(body.get("deleteOptions") or {}, {})
+    options = parse_deletion(body.get("deleteOptions") or {}, {})
     dry_run = call.dry_run or options.dry_run
     pod = call.objects.find(call.kind, call.namespace, call.name).obj
     check_deletion(call.kind, pod, options)
