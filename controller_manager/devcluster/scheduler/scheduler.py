@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -10,16 +10,18 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.csi.driver import Waiting, claims_of
 from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
+from controller_manager.devcluster.registry.policy import BUDGETS
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Change, Key
 
 from . import node_infos
-from .filters import Fit, best, prefers_nodes, repels
-from .preemption import NOT_HELPFUL, Preemption
+from .filters import Fit, Misfit, best, prefers_nodes, repels
 from .volumes import NOT_ALLOCATED, ONE_POD, Binding, DeviceClaims, VolumeBinding
 
 
@@ -71,61 +73,174 @@ def unschedulable(
 
 
 def _explained(total: int, reasons: Mapping[str, int] | str) -> str:
-    listed = reasons if isinstance(reasons, str) else ", ".join(_counted(reasons))
-    return f"0/{total} nodes are available: {listed}."
+    if not isinstance(reasons, str):
+        listed = sorted(f"{count} {reason}" for reason, count in reasons.items())
+        reasons = ", ".join(listed)
+    return f"0/{total} nodes are available: {reasons}."
 
 
-def _counted(counts: Mapping[str, int]) -> Iterator[str]:
-    yield from sorted(f"{count} {reason}" for reason, count in counts.items())
+# Makes room for pods by evicting pods of a lower priority
+# (pkg/scheduler/framework/preemption, and its plugin defaultpreemption).
+
+_NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+_NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+_TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+
+_REASON: Final = "PreemptionByScheduler"
+_MOST_CANDIDATES: Final = 100
+"""The most candidate nodes; upstream takes as many, or a tenth of all."""
 
 
-# Reports unscheduled pods, with a condition and an event.
+class _Candidate(Struct, frozen=True):
+    """A node that fits a pod once its victims are gone."""
+
+    node: str
+    victims: tuple[node_infos.PodInfo, ...]
+    violations: int
+
+    @property
+    def cost(self) -> tuple[int, int, int, int]:
+        """The sort key: preemption chooses the lowest one."""
+        priorities = [each.priority for each in self.victims]
+        return self.violations, max(priorities), sum(priorities), len(priorities)
 
 
-class _FailureHandler:
-    """Writes the reason why a pod waits, if it is new."""
+class _Preemption:
+    """Finds the pods whose eviction makes room for a pod, and evicts them."""
 
-    def __init__(self, objects: Objects, report: Reporter) -> None:
+    def __init__(
+        self, objects: Objects, infos: node_infos.NodeInfos, report: Reporter
+    ) -> None:
         self._objects = objects
+        self._infos = infos
         self._report = report
+        self._budgets = objects.storage.collection(BUDGETS.resource)
 
-    def write(self, pod: JSON, message: str, nominated: str | None = None) -> None:
-        """Write the condition and the event of a pod that waits.
+    def ineligible(self, pod: JSON) -> str:
+        """Return why a pod may evict no other now, empty if it may."""
+        if pod["spec"].get("preemptionPolicy") == "Never":
+            return _NEVER
+        nominated = pod.get("status", {}).get("nominatedNodeName", "")
+        node = self._infos.nodes.get(nominated)
+        priority = pod["spec"].get("priority") or 0
+        if node is not None and any(
+            each.is_terminating and each.priority < priority
+            for each in node.pods.values()
+        ):
+            return _TERMINATING
+        return ""
 
-        `nominated` is the node whose pods are evicted for the pod, empty for none;
-        `None` keeps the present value.
+    def find(
+        self, fit: Fit, misfits: Iterable[tuple[node_infos.NodeInfo, Misfit]]
+    ) -> tuple[_Candidate | None, Counter[str]]:
+        """Return the best candidate, and the number of nodes for each reason.
+
+        The reasons count only if there is no candidate.
         """
-        status = pod.get("status", {})
-        conditions = status.get("conditions", [])
-        old: JSON = {}
-        for each in conditions:
-            if each["type"] == "PodScheduled":
-                old = each
-        was = status.get("nominatedNodeName", "")
-        nominated = was if nominated is None else nominated
-        if old.get("message") == message and nominated == was:
-            return
-        others = [each for each in conditions if each is not old]
-        new = {**status, "conditions": [*others, self._condition(pod, message, old)]}
-        new.pop("nominatedNodeName", None)
-        if nominated:
-            new["nominatedNodeName"] = nominated
-        metadata = pod["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
-        shown = {**pod, "status": new}
-        self._objects.update(POD, namespace, name, shown, "status")
-        self._report.unschedulable(pod, message)
+        counts = Counter[str]()
+        candidates: list[_Candidate] = []
+        for node, misfit in misfits:
+            if not misfit.is_resolvable or len(candidates) >= _MOST_CANDIDATES:
+                counts[_NOT_HELPFUL] += 1
+            elif all(each >= fit.info.priority for each in node.priorities):
+                counts[_NO_VICTIMS] += 1
+            else:
+                found = self._candidate(fit, node)
+                if isinstance(found, _Candidate):
+                    candidates.append(found)
+                else:
+                    counts.update(found.reasons)
+        return min(candidates, key=lambda each: each.cost, default=None), counts
 
-    def _condition(self, pod: JSON, message: str, old: JSON) -> JSON:
-        since = old.get("lastTransitionTime") if old.get("status") == "False" else None
-        return {
-            "type": "PodScheduled",
-            "observedGeneration": pod["metadata"].get("generation", 1),
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": since or format_time(self._objects.clock.now()),
+    def evict(self, pod: JSON, candidate: _Candidate) -> None:
+        """Evict the victims, and name the preempting pod."""
+        for victim in candidate.victims:
+            if victim.is_terminating or not self._objects.has(POD, *victim.key):
+                continue
+            self._evict(pod, victim, candidate.node)
+
+    def _evict(self, pod: JSON, victim: node_infos.PodInfo, node: str) -> None:
+        stored = self._objects.find(POD, *victim.key).obj
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": _REASON,
+            "message": (
+                f"{pod['spec'].get('schedulerName', '')}: preempting to accommodate a "
+                "higher priority pod"
+            ),
+            "lastTransitionTime": format_time(self._objects.clock.now()),
+            "observedGeneration": stored["metadata"].get("generation", 1),
         }
+        status = stored.get("status", {})
+        others = [
+            each
+            for each in status.get("conditions", ())
+            if each["type"] != "DisruptionTarget"
+        ]
+        told = {**stored, "status": {**status, "conditions": [*others, condition]}}
+        message = f"Preempted by pod {pod['metadata']['uid']} on node {node}"
+        try:
+            self._objects.update(POD, *victim.key, told, "status")
+            self._objects.delete(POD, *victim.key, Deletion(uid=victim.uid))
+        except Refusal:
+            return  # the victim has changed; the pod is tried again
+        self._report.scheduler(stored, normal("Preempted", message), "Preempting", pod)
+
+    def _candidate(self, fit: Fit, node: node_infos.NodeInfo) -> _Candidate | Misfit:
+        """Return the victims on a node, or why the pod does not fit without them."""
+        name = node.facts.name
+        lower = [
+            each for each in node.pods.values() if each.priority < fit.info.priority
+        ]
+        for each in lower:
+            self._infos.remove_pod(each.key)
+        try:
+            if misfit := fit.refreshed().misfit(node):
+                return misfit
+            return self._reprieved(fit, node, lower)
+        finally:
+            for each in lower:
+                self._infos.set_pod(each, name)
+
+    def _reprieved(
+        self, fit: Fit, node: node_infos.NodeInfo, lower: Sequence[node_infos.PodInfo]
+    ) -> _Candidate:
+        violating = self._violating(lower)
+        ordered = sorted(
+            lower,
+            key=lambda each: (each.key not in violating, -each.priority, each.created),
+        )
+        victims = []
+        for each in ordered:
+            self._infos.set_pod(each, node.facts.name)
+            if fit.refreshed().misfit(node) is not None:
+                self._infos.remove_pod(each.key)
+                victims.append(each)
+        violations = sum(each.key in violating for each in victims)
+        return _Candidate(node.facts.name, tuple(victims), violations)
+
+    def _violating(self, pods: Iterable[node_infos.PodInfo]) -> set[tuple[str, str]]:
+        budgets = [each.obj for each in self._budgets]
+        if not budgets:
+            return set()
+        left = [each.get("status", {}).get("disruptionsAllowed", 0) for each in budgets]
+        found = set()
+        for pod in pods:
+            for number, budget in enumerate(budgets):
+                if _covers(budget, pod):
+                    left[number] -= 1
+                    if left[number] < 0:
+                        found.add(pod.key)
+        return found
+
+
+def _covers(budget: JSON, pod: node_infos.PodInfo) -> bool:
+    if budget["metadata"]["namespace"] != pod.key[0]:
+        return False
+    selector = node_infos.compiled(budget["spec"].get("selector"))
+    return not selector.is_empty and selector.matches(pod.labels)
 
 
 # The scheduler: binds each pod to a node that fits, or reports why none fits.
@@ -184,9 +299,8 @@ class Scheduler:
             (self._devices, frozenset((NOT_ALLOCATED,))),
         )
         self._report = report
-        self._failures = _FailureHandler(objects, report)
         self._infos = infos
-        self._preemption = Preemption(objects, self._infos, report)
+        self._preemption = _Preemption(objects, self._infos, report)
         self._order: list[str] = []
         self._next = 0
         self._waiting = _WaitingPods()
@@ -289,10 +403,11 @@ class Scheduler:
         if blocker := self._volumes.blocker(pod) or self._devices.blocker(pod):
             self._wait(key, pod)
             total = len(self._infos.nodes)
-            message = unschedulable(total, blocker, {NOT_HELPFUL: total})
-            self._failures.write(pod, message)
+            message = unschedulable(total, blocker, {_NOT_HELPFUL: total})
+            self._explain(pod, message)
             return
-        fit = self._fit(pod)
+        kept_for = self._waiting.kept_for
+        fit = Fit(pod, self._infos, self._plugins, self._labels_of, kept_for)
         node = self._find_node(fit)
         if node is None:
             self._wait(key, pod)
@@ -348,10 +463,6 @@ class Scheduler:
         if nominated:
             self._waiting.nominate(key, nominated, node_infos.PodInfo.of(pod))
 
-    def _fit(self, pod: JSON) -> Fit:
-        kept_for = self._waiting.kept_for
-        return Fit(pod, self._infos, self._plugins, self._labels_of, kept_for)
-
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
         stored = self._namespaces.get(("", namespace))
         labels: Mapping[str, str] = {}
@@ -367,9 +478,8 @@ class Scheduler:
             return node
         candidates = self._candidates(fit.pod)
         if prefers_nodes(fit.pod):
-            return self._best(
-                fit, [each for each in candidates if not fit.misfit(each)]
-            )
+            nodes = [each for each in candidates if not fit.misfit(each)]
+            return best(fit, nodes, self._infos, self._labels_of) if nodes else None
         avoided = None
         for each in candidates:
             if fit.misfit(each) is None:
@@ -377,11 +487,6 @@ class Scheduler:
                     return each
                 avoided = avoided or each
         return avoided
-
-    def _best(
-        self, fit: Fit, nodes: Sequence[node_infos.NodeInfo]
-    ) -> node_infos.NodeInfo | None:
-        return best(fit, nodes, self._infos, self._labels_of) if nodes else None
 
     def _candidates(self, pod: JSON) -> Iterator[node_infos.NodeInfo]:
         nodes, named = self._infos.nodes, node_infos.named_nodes(pod)
@@ -402,19 +507,51 @@ class Scheduler:
         if others := total - len(misfits):
             reasons[node_infos.OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
-            self._failures.write(fit.pod, unschedulable(total, reasons, why))
+            self._explain(fit.pod, unschedulable(total, reasons, why))
             return
         candidate, counts = self._preemption.find(fit, misfits)
         if candidate is None:
-            counts[NOT_HELPFUL] += others
-            self._failures.write(
-                fit.pod, unschedulable(total, reasons, +counts), nominated=""
-            )
+            counts[_NOT_HELPFUL] += others
+            self._explain(fit.pod, unschedulable(total, reasons, +counts), nominated="")
             return
         self._preemption.evict(fit.pod, candidate)
         self._waiting.nominate(key, candidate.node, fit.info)
         message = unschedulable(total, reasons, "")
-        self._failures.write(fit.pod, message, nominated=candidate.node)
+        self._explain(fit.pod, message, nominated=candidate.node)
+
+    def _explain(self, pod: JSON, message: str, nominated: str | None = None) -> None:
+        """Write the condition and the event of a pod that waits, if they are new.
+
+        `nominated` is the node whose pods are evicted for the pod, empty for none;
+        `None` keeps the present value.
+        """
+        status = pod.get("status", {})
+        conditions = status.get("conditions", [])
+        found = [each for each in conditions if each["type"] == "PodScheduled"]
+        old = found[-1] if found else {}
+        was = status.get("nominatedNodeName", "")
+        nominated = was if nominated is None else nominated
+        if old.get("message") == message and nominated == was:
+            return
+        since = old.get("lastTransitionTime") if old.get("status") == "False" else None
+        condition = {
+            "type": "PodScheduled",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": since or format_time(self._objects.clock.now()),
+        }
+        others = [each for each in conditions if each is not old]
+        new = {**status, "conditions": [*others, condition]}
+        new.pop("nominatedNodeName", None)
+        if nominated:
+            new["nominatedNodeName"] = nominated
+        metadata = pod["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        shown = {**pod, "status": new}
+        self._objects.update(POD, namespace, name, shown, "status")
+        self._report.unschedulable(pod, message)
 
 
 def _is_ours(pod: JSON) -> bool:
