@@ -40,11 +40,6 @@ def _no_bundle(bundle: str, field: str) -> list[Cause]:
     return [invalid(field, shown(f"{len(bundle)} bytes"), why)]
 
 
-def _place(obj: JSON) -> str:
-    service = obj["spec"].get("service")
-    return f"{service['namespace']}/{service['name']}" if service else "Local"
-
-
 def _availability_text(obj: JSON) -> str:
     condition = _available(obj) or {"status": "Unknown"}
     text = str(condition["status"])
@@ -84,7 +79,12 @@ API_SERVICES: Final = kind_of(
           conditions[]:
             status: enum True False Unknown default empty
         """,
-    printer="Name; Service: place; Available: availability_text; Age",
+    printer="""
+        Name
+        Service: {.spec.service.namespace}/{.spec.service.name} or Local
+        Available: availability_text
+        Age
+        """,
 )
 
 

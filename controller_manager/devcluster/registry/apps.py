@@ -20,7 +20,7 @@ from controller_manager.devcluster.validation.values import percent
 from controller_manager.options.gates import Gate
 
 from .core import templates, volumes
-from .kinds import kind_of, selector_text
+from .kinds import kind_of
 
 # Rules and defaults of several kinds
 
@@ -142,11 +142,6 @@ def _rolling_update(rolling: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.invalid(f"{path}maxSurge", shown(surge), detail)
 
 
-def _node_selector(obj: JSON) -> str:
-    nodes = obj["spec"]["template"].get("spec", {}).get("nodeSelector")
-    return selector_text({"matchLabels": nodes} if nodes else None)
-
-
 def _generation(obj: JSON) -> int:
     """Return the count of the template's changes; raises Refusal for other text."""
     text = obj["metadata"].get("annotations", {}).get(_GENERATION, "0")
@@ -232,7 +227,7 @@ DAEMON_SETS: Final = kind_of(
         Ready integer: .status.numberReady
         Up-to-date integer: .status.updatedNumberScheduled
         Available integer: .status.numberAvailable
-        Node Selector: node_selector
+        Node Selector: labels .spec.template.spec.nodeSelector or <none>
         Age
         {templates.CONTAINERS}
         Selector wide: selector .spec.selector or <none>
@@ -250,11 +245,6 @@ def _deployment_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
 def _stands_still(rolling: JSON, _: JSON) -> bool:
     limits = (rolling.get(name, 0) for name in ("maxUnavailable", "maxSurge"))
     return all(each in (0, "0%") for each in limits)
-
-
-def _ends_early(spec: JSON, _: JSON) -> bool:
-    deadline = spec.get("progressDeadlineSeconds")
-    return deadline is not None and deadline <= spec.get("minReadySeconds", 0)
 
 
 def _default_deployment(obj: JSON) -> None:
@@ -299,7 +289,8 @@ DEPLOYMENTS: Final = kind_of(
             when type is-not Recreate RollingUpdate:
               hook deployment_type
           revisionHistoryLimit, progressDeadlineSeconds: not-negative
-          progressDeadlineSeconds: invalid if ends_early
+          progressDeadlineSeconds: invalid if has progressDeadlineSeconds
+            and progressDeadlineSeconds not-above minReadySeconds
             "must be greater than minReadySeconds"
         """,
     update_rules=_SELECTOR_UPDATE,
@@ -360,7 +351,7 @@ def _none_unavailable(rolling: JSON, _: JSON) -> bool:
     return value == 0 or (isinstance(value, str) and not percent(value))
 
 
-def _changes(spec: JSON, old: JSON) -> bool:
+def _changed(spec: JSON, old: JSON) -> bool:
     """Tell whether a field changes that is not mutable."""
     names = (spec.keys() | old.keys()).difference(_MUTABLE)
     return any(spec.get(name) != old.get(name) for name in names)
@@ -434,7 +425,7 @@ STATEFUL_SETS: Final = kind_of(
         """,
     update_rules="""
         spec change:
-          when changes:
+          when changed:
             self: forbidden
               "updates to statefulset spec for fields other than 'replicas',"
               "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit',"

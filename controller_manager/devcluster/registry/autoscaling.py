@@ -12,7 +12,7 @@ from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch
-from controller_manager.devcluster.scheme.statuses import Cause, shown
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import Gate
@@ -75,10 +75,9 @@ _FIELDS: Final = {
 # References
 
 
-def _group_version(version: str, field: str) -> Iterator[Cause]:
+def _group_version(version: str, _: str) -> Iterator[str]:
     if version.count("/") > 1:
-        why = f"unexpected GroupVersion string: {version}"
-        yield statuses.invalid(field, shown(version), why)
+        yield f"unexpected GroupVersion string: {version}"
 
 
 def _in_core_group(reference: JSON, _: JSON) -> bool:
@@ -108,9 +107,9 @@ _REFERENCE: Final = table("""
 # Metrics
 
 
-def _positive(text: str, field: str) -> Iterator[Cause]:
+def _positive(text: str, _: str) -> Iterator[str]:
     if parse_quantity(text) <= ZERO:
-        yield statuses.invalid(field, shown(text), "must be positive")
+        yield "must be positive"
 
 
 def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -191,20 +190,10 @@ _METRIC: Final = table("""
 # Spec
 
 
-def _has_too_few(spec: JSON, _: JSON) -> bool:
-    return bool(spec.get("maxReplicas", 0) < spec.get("minReplicas", 0))
-
-
 def _cannot_wake(spec: JSON, _: JSON) -> bool:
     """Tell whether no metric exists while there are no pods."""
     types = {each.get("type") for each in spec.get("metrics", ())}
     return spec.get("minReplicas") == 0 and not types & {"Object", "External"}
-
-
-def _tolerance(text: str, field: str) -> Iterator[Cause]:
-    if text.startswith("-"):
-        why = "must be greater than or equal to 0"
-        yield statuses.invalid(field, shown(text), why)
 
 
 _SCALING: Final = table("""
@@ -216,11 +205,11 @@ _SCALING: Final = table("""
       type: enum Percent Pods default empty
       value, periodSeconds: at-least 1 default 0 "must be greater than zero"
       periodSeconds: at-most 1800
-    tolerance: tolerance
+    tolerance: matches "[^-].*" "must be greater than or equal to 0"
     """)
 _SPEC: Final = table("""
     maxReplicas: at-least 1 default 0 "must be greater than 0"
-    maxReplicas: invalid default 0 if has_too_few
+    maxReplicas: invalid default 0 if minReplicas above maxReplicas
       "must be greater than or equal to `minReplicas`"
     scaleTargetRef always:
       include REFERENCE
@@ -303,11 +292,6 @@ def _targets(autoscaler: JSON) -> str:
     return f"{listed} + {more} more..." if more > 0 else listed
 
 
-def _replicas(autoscaler: JSON) -> int:
-    count: int = autoscaler["status"].get("currentReplicas", 0)
-    return count
-
-
 AUTOSCALERS: Final = kind_of(
     "autoscaling/v2",
     "horizontalpodautoscalers",
@@ -324,7 +308,7 @@ AUTOSCALERS: Final = kind_of(
         Targets: targets
         MinPods: {.spec.minReplicas} or <unset>
         MaxPods: {.spec.maxReplicas}
-        Replicas: replicas
+        Replicas: .status.currentReplicas or 0
         Age
         """,
     gated={_SCALE_TO_ZERO: {"new_rules": _TO_ZERO, "update_rules": _TO_ZERO}},

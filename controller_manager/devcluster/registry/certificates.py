@@ -66,11 +66,6 @@ _usage: Final = rules.member(
 )
 
 
-def _usages(usages: list[str], field: str) -> Iterator[Cause]:
-    for number, usage in enumerate(usages):
-        yield from _usage(usage, f"{field}[{number}]")
-
-
 def _request(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     try:
         parsed = request.parse_request(spec.get("request"))
@@ -81,19 +76,16 @@ def _request(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield invalid(f"{path}request", shown(spec.get("request", "")), why)
 
 
-def _signer(name: str, field: str) -> Iterator[Cause]:
+def _signer(name: str, _: str) -> Iterator[str]:
     if name == "kubernetes.io/legacy-unknown":
-        why = "the legacy signerName is not allowed via this API version"
-        yield invalid(field, shown(name), why)
+        yield "the legacy signerName is not allowed via this API version"
     elif name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
-        why = (
+        yield (
             "must be a fully qualified domain and path of the form "
             "'example.com/signer-name'"
         )
-        yield invalid(field, shown(name), why)
     elif "." not in name.partition("/")[0]:
-        why = "should be a domain with at least two segments separated by dots"
-        yield invalid(field, shown(name), why)
+        yield "should be a domain with at least two segments separated by dots"
 
 
 def _of(obj: JSON, *types: str) -> list[JSON]:
@@ -238,7 +230,7 @@ SIGNING_REQUESTS: Final = kind_of(
         spec:
           hook request
           usages: required
-          usages: usages
+          usages[]: usage
           usages[]: unique
           signerName: required
           signerName: signer

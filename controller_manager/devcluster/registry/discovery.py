@@ -10,13 +10,7 @@ from controller_manager.devcluster.validation import values
 
 from .kinds import kind_of
 
-_MOST_ENDPOINTS: Final = 1000
-_MOST_PORTS: Final = 20000
 _MOST_HINTS: Final = 8
-
-
-def _few_endpoints(obj: JSON, _: JSON) -> bool:
-    return len(obj["endpoints"] or ()) <= _MOST_ENDPOINTS
 
 
 def _addresses(endpoint: JSON, path: str, around: JSON) -> Iterator[statuses.Cause]:
@@ -58,14 +52,6 @@ def _hints(hints: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
             yield from names.validate_labels({"name": name}, at)
 
 
-def _few_ports(obj: JSON, _: JSON) -> bool:
-    return len(obj["ports"] or ()) <= _MOST_PORTS
-
-
-def _the_name(port: JSON) -> str:
-    return str(port["name"])
-
-
 class _SliceStrategy(Strategy):
     """Labels count as content."""
 
@@ -75,15 +61,15 @@ class _SliceStrategy(Strategy):
         return labels[0] != labels[1] or super().changes_generation(old, new)
 
 
-def _ports(obj: JSON) -> list[str] | None:
+def _ports(obj: JSON) -> list[str]:
     return [
         str(each.get("port") or each.get("name") or "*") for each in obj["ports"] or ()
-    ] or None
+    ]
 
 
-def _endpoints(obj: JSON) -> list[str] | None:
+def _endpoints(obj: JSON) -> list[str]:
     endpoints = obj["endpoints"] or ()
-    return [address for each in endpoints for address in each["addresses"]] or None
+    return [address for each in endpoints for address in each["addresses"]]
 
 
 SLICES: Final = kind_of(
@@ -96,7 +82,7 @@ SLICES: Final = kind_of(
         addressType: required
         addressType: enum FQDN IPv4 IPv6 filled
         endpoints: most 1000
-        when few_endpoints:
+        when endpoints not-above 1000:
           endpoints[]:
             addresses: required "must contain at least 1 address"
             addresses: most 100
@@ -107,10 +93,10 @@ SLICES: Final = kind_of(
             hints:
               hook hints
         ports: most 20000
-        when few_ports:
+        when ports not-above 20000:
           ports[]:
             name: label
-            name: unique by the_name
+            name: unique pointer
             protocol: enum SCTP TCP UDP default null
             appProtocol: qualified pointer
         """,

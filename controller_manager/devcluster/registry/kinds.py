@@ -170,10 +170,10 @@ _SHOWN: Final = 3
 _ABSENT: Final = {"integer": 0, "boolean": False, "string": ""}
 
 
-def _few(texts: list[str], _: datetime) -> str:
+def _few(texts: list[str], _: datetime) -> str | None:
     """Return the first texts, and the number of the others."""
     listed, more = ",".join(texts[:_SHOWN]), len(texts) - _SHOWN
-    return f"{listed} + {more} more..." if more > 0 else listed
+    return f"{listed} + {more} more..." if more > 0 else listed or None
 
 
 def _since(value: Any, now: datetime) -> str:
@@ -185,10 +185,13 @@ WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
     "duration": lambda value, _: strategy.human_duration(value),
     "few": _few,
     "filled": lambda value, _: value or None,
+    "first": lambda value, _: next(iter(value), None),
     "join": lambda value, _: ",".join(each or "" for each in value),
+    "labels": lambda value, _: selector_text({"matchLabels": value} if value else {}),
     "selector": lambda value, _: selector_text(value),
     "since": _since,
     "sum": lambda value, _: sum(filter(None, value)),
+    "text": lambda value, _: str(value),
 }
 """What a cell shows of a value: the items of a list, a time in seconds, and so on."""
 

@@ -29,12 +29,10 @@ def _one_limit(spec: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
         yield statuses.invalid(path[:-1], value, why)
 
 
-def _limit(value: Any, field: str) -> Iterator[statuses.Cause]:
+def _limit(value: Any, field: str) -> Iterator[statuses.Cause | str]:
     yield from validate_int_or_percent(value, field)
     if percent(value) > 100:
-        yield statuses.invalid(
-            field, statuses.shown(value), "must not be greater than 100%"
-        )
+        yield "must not be greater than 100%"
 
 
 BUDGETS: Final = kind_of(

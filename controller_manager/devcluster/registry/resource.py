@@ -52,14 +52,6 @@ def _wanted(devices: JSON) -> Iterator[JSON]:
         yield from request.get("firstAvailable", ())
 
 
-def _not_allocated(status: JSON, _: JSON) -> bool:
-    return not status.get("allocation")
-
-
-def _both_allocated(status: JSON, old: JSON) -> bool:
-    return bool(status.get("allocation") and old.get("allocation"))
-
-
 def _state(claim: JSON) -> str:
     status, is_deleted = claim["status"], "deletionTimestamp" in claim["metadata"]
     states = ["deleted"] if is_deleted else []
@@ -90,12 +82,12 @@ CLAIMS: Final = kind_of(
           reservedFor[]:
             uid: unique pointer at self
           reservedFor: most 256
-          reservedFor: forbidden filled if not_allocated
+          reservedFor: forbidden filled if empty allocation
             "may not be specified when `allocated` is not set"
         """,
     status_update_rules="""
         status change:
-          allocation: immutable if both_allocated
+          allocation: immutable if filled allocation and outer filled allocation
         """,
     printer="Name; State: state; Age",
 )

@@ -158,10 +158,6 @@ def _modes(modes: Sequence[str], field: str) -> Iterator[statuses.Cause]:
             yield statuses.not_supported(field, statuses.shown(mode), _MODES)
 
 
-def _attachment_changes(spec: JSON, old: JSON) -> bool:
-    return bool(spec["attachRequired"] != old["attachRequired"])
-
-
 def _audiences(driver: JSON) -> str:
     tokens = driver["spec"].get("tokenRequests")
     if tokens is None:
@@ -195,7 +191,7 @@ DRIVERS: Final = kind_of(
     # Upstream calls one field by another name.
     update_rules="""
         spec change:
-          attachRequired: invalid at attachedRequired if attachment_changes
+          attachRequired: invalid at attachedRequired if changes attachRequired
             "field is immutable"
           volumeLifecycleModes: immutable
         """,
@@ -212,14 +208,6 @@ DRIVERS: Final = kind_of(
 )
 
 # Drivers of nodes
-
-_LONGEST_NODE_ID: Final = 256
-
-
-def _node_id(name: str, field: str) -> Iterator[statuses.Cause]:
-    if len(name) > _LONGEST_NODE_ID:
-        why = f"must be {_LONGEST_NODE_ID} characters or less"
-        yield statuses.invalid(field, statuses.shown(name), why)
 
 
 def _keys(driver: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
@@ -256,7 +244,7 @@ CSI_NODES: Final = kind_of(
           drivers[]:
             name: driver default empty
             nodeID: required
-            nodeID: node_id
+            nodeID: matches ".{0,256}" "must be 256 characters or less"
             allocatable:
               count: not-negative
             name: unique pointer

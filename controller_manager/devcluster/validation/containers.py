@@ -93,13 +93,12 @@ _PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
 # Environment
 
 
-def _environment_name(name: str, field: str) -> Iterator[Cause]:
+def _environment_name(name: str, _: str) -> Iterator[str]:
     if not _ENVIRONMENT_NAME.fullmatch(name):
-        why = (
+        yield (
             "a valid environment variable name must consist only of printable ASCII "
             "characters other than '='"
         )
-        yield statuses.invalid(field, shown(name), why)
 
 
 def _field_path(path: str, field: str) -> Iterator[Cause]:

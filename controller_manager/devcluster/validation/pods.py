@@ -14,23 +14,10 @@ from .values import NO_VALUES, TOO_MANY_VALUES
 
 # Volumes
 
-_MOST_MODE: Final = 0o777
 
-
-def _mode(mode: int, field: str) -> Iterator[Cause]:
-    if not 0 <= mode <= _MOST_MODE:
-        why = "must be a number between 0 and 0777 (octal), both inclusive"
-        yield statuses.invalid(field, shown(mode), why)
-
-
-def _no_steps_back(path: str, field: str) -> Iterator[Cause]:
+def _no_steps_back(path: str, _: str) -> Iterator[str]:
     if ".." in path.split("/"):
-        yield statuses.invalid(field, shown(path), "must not contain '..'")
-
-
-def _absolute(path: str, field: str) -> Iterator[Cause]:
-    if not path.startswith("/"):
-        yield statuses.invalid(field, shown(path), "must be an absolute path")
+        yield "must not contain '..'"
 
 
 def _host_path_type(kind: str, field: str) -> Iterator[Cause]:
@@ -45,10 +32,12 @@ _HOST_PATH_TYPES: Final = (
 _FILE: Final = table("""
     path: required
     path: descending-path
-    mode: mode
+    mode: range 0 511
+      "must be a number between 0 and 0777 (octal), both inclusive"
     """)
 _KEYS: Final = table("""
-    defaultMode: mode
+    defaultMode: range 0 511
+      "must be a number between 0 and 0777 (octal), both inclusive"
     items[]:
       key: required
       include FILE
@@ -62,7 +51,8 @@ VOLUME: Final = table("""
       csi:
         driver: required
       downwardAPI:
-        defaultMode: mode
+        defaultMode: range 0 511
+          "must be a number between 0 and 0777 (octal), both inclusive"
         items[]:
           include FILE
       hostPath:
@@ -71,11 +61,12 @@ VOLUME: Final = table("""
         type: host_path_type
       nfs:
         server, path: required
-        path: absolute pointer
+        path: matches "/.*" pointer "must be an absolute path"
       persistentVolumeClaim:
         claimName: required
       projected:
-        defaultMode: mode
+        defaultMode: range 0 511
+          "must be a number between 0 and 0777 (octal), both inclusive"
       secret:
         secretName: required
         include KEYS
@@ -166,13 +157,9 @@ def _value(toleration: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.not_supported(where, shown(operator), ("Equal", "Exists"))
 
 
-def _needs_exists(toleration: JSON, _: JSON) -> bool:
-    return not toleration.get("key") and toleration.get("operator") != "Exists"
-
-
 TOLERATION: Final = table(r"""
     key: qualified
-    operator: invalid default empty if needs_exists
+    operator: invalid default empty if empty key and operator is-not Exists
       "operator must be Exists when `key` is empty, which means \"match all values and"
       "all keys\""
     effect: invalid default empty if has tolerationSeconds and effect is-not NoExecute
@@ -208,6 +195,9 @@ _MOST_NAME_SERVERS: Final = 3
 _LONGEST_SYSCTL: Final = 253
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"^({_SEGMENT}[\./])*{_SEGMENT}$"
+_NO_SYSCTL: Final = (
+    f"must have at most {_LONGEST_SYSCTL} characters and match regex {_SYSCTL}"
+)
 
 
 def _name_servers(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -223,13 +213,10 @@ def _name_servers(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.invalid(where, shown(servers), why)
 
 
-def _sysctl(name: str, path: str) -> Iterator[Cause]:
+def _sysctl(name: str, _: str) -> Iterator[str]:
     """Check the name of a kernel parameter; nothing checks that a node has it."""
     if len(name) > _LONGEST_SYSCTL or not re.fullmatch(_SYSCTL, name):
-        why = (
-            f"must have at most {_LONGEST_SYSCTL} characters and match regex {_SYSCTL}"
-        )
-        yield statuses.invalid(path, shown(name), why)
+        yield _NO_SYSCTL
 
 
 POD_SPEC: Final = table("""

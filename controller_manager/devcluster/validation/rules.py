@@ -20,8 +20,8 @@ Run = Callable[[JSON, str, Errors, JSON], None]
 Condition = Callable[[JSON, JSON], bool]
 """It gets the object and the outer object."""
 
-Check = Callable[[Any, str], Iterable[Cause]]
-"""It gets a value and the path of the value."""
+Check = Callable[[Any, str], Iterable[Cause | str]]
+"""It gets a value and the path of the value; a text is why the value is invalid."""
 
 Hook = Callable[[JSON, str, JSON], Iterable[Cause]]
 """It gets the object, its path with a dot at the end, and the outer object."""
@@ -97,6 +97,14 @@ def joined(rules: Iterable[Rule]) -> Run:
 
 def _at(path: str, name: str) -> str:
     return f"{path}{name}" if name else path[:-1]
+
+
+def _apply(check: Check, value: Any, where: str, errors: Errors) -> None:
+    for each in check(value, where):
+        if isinstance(each, str):
+            errors.append(statuses.invalid(where, shown(value), each))
+        else:
+            errors.append(each)
 
 
 def when(condition: Condition, rules: Sequence[Rule], others: Sequence[Rule]) -> Rule:
@@ -179,7 +187,7 @@ def error(name: str, detail: str, at: str) -> Rule:
     return Rule(run, name)
 
 
-def member(values: Sequence[str]) -> Check:
+def member(values: Sequence[str]) -> Callable[[str, str], Errors]:
     """Return a check that a value is one of `values`."""
 
     def check(value: str, field: str) -> Errors:
@@ -248,18 +256,19 @@ def most(name: str, count: int) -> Rule:
 
 
 def field(
-    name: str, check: Check, *, pointer: bool = False, default: Any = None
+    name: str, check: Check, *, pointer: bool = False, default: Any = None, at: str = ""
 ) -> Rule:
     """Apply a check to a value that is not empty, or with `pointer` to any value.
 
-    A missing field has the value `default`, which is checked even if it is empty.
+    A missing field has the value `default`, which is checked even if it is empty. The
+    causes are about the field `at`, by default the same.
     """
-    empty_too = pointer or default is not None
+    empty_too, shown_name = pointer or default is not None, at or name
 
     def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
         value = obj.get(name, default)
         if value or (empty_too and value is not None):
-            errors.extend(check(value, f"{path}{name}"))
+            _apply(check, value, f"{path}{shown_name}", errors)
 
     return Rule(run, name)
 
@@ -271,7 +280,7 @@ def items(name: str, check: Check, *, unique: bool = False) -> Rule:
         values = obj.get(name) or ()
         for place, value in enumerate(values):
             where = f"{path}{name}[{place}]"
-            errors.extend(check(value, where))
+            _apply(check, value, where, errors)
             if unique and value in values[:place]:
                 errors.append(statuses.duplicate(where, shown(value)))
 
@@ -283,7 +292,7 @@ def entries(name: str, check: Check, *, keys: bool) -> Rule:
 
     def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
         for key, value in (obj.get(name) or _NOTHING).items():
-            errors.extend(check(key if keys else value, f"{path}{name}[{key}]"))
+            _apply(check, key if keys else value, f"{path}{name}[{key}]", errors)
 
     return Rule(run, name)
 

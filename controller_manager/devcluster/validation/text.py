@@ -34,6 +34,7 @@ These rules end with flags, the condition and the detail, in this order:
 - ``enum A B``, ``one-of A B`` (required, and the cause lists the values),
   ``range 1 5``, ``at-least 1``, ``at-most 5``, ``not-negative``
 - ``not-above other`` (the number in another field)
+- ``matches "REGEX" "detail"`` (the whole text)
 - ``longest 63`` (bytes), ``most 20`` (items), ``unique``, ``immutable``, ``kept`` (the
   same, but the cause forbids the change)
 - ``union: "must have one" "has several"``: the object has one of the fields below,
@@ -46,8 +47,11 @@ missing field: ``null``, ``empty`` or a number), ``at name`` (the field that the
 is about, ``self`` for the object), ``by key`` and ``show value`` (functions, for
 unique).
 
-Conditions: ``has a b`` (one of them), ``lacks a``, ``a is X Y``, ``a is-not X``, a
-function; ``outer`` before them means the outer object; ``and`` joins them.
+Conditions: ``has a b`` (one of them), ``lacks a b`` (both), ``filled a b`` and
+``empty a b`` (the same, with empty values as absent ones), ``changes a b`` (from the
+outer object), ``a is X Y``, ``a is-not X``, ``a above b`` and ``a not-above 5``
+(numbers, or counts of items), a function; ``outer`` before them means the outer object;
+``and`` joins them.
 """
 
 import re
@@ -160,7 +164,7 @@ class _Compiler:
         self._lines: list[tuple[int, str]] = []
         for line in text.splitlines():
             found = line.strip()
-            if found.startswith(('"', "if ")):
+            if found.startswith(('"', "if ", "and ")):
                 indent, before = self._lines.pop()
                 self._lines.append((indent, f"{before} {found}"))
             elif found:
@@ -235,14 +239,13 @@ class _Compiler:
         if words[0] == "outer":
             of_outer = self._condition(words[1:])
             return lambda _, outer: of_outer(outer, outer)
-        if words[0] in ("has", "lacks"):
-            wanted, names = words[0] == "has", words[1:]
-            if len(names) == 1:
-                (only,) = names
-                return lambda obj, _: (obj.get(only) is not None) is wanted
-            return lambda obj, _: (
-                wanted is any(obj.get(name) is not None for name in names)
-            )
+        if test := _TESTS.get(words[0]):
+            names = words[1:]
+            return lambda obj, outer: test(obj, outer, names)
+        if len(words) > 1 and words[1].endswith("above"):
+            name, relation, most = words
+            wanted = relation == "above"
+            return lambda obj, _: (_size(obj, name) > _size(obj, most)) is wanted
         if len(words) > 1 and words[1] in ("is", "is-not"):
             wanted, name = words[1] == "is", words[0]
             values = tuple(_value(word) for word in words[2:])
@@ -253,13 +256,15 @@ class _Compiler:
 
     def _about(self, fields: list[str], rest: str) -> list[Rule]:
         words, details = _split(rest)
-        detail = " ".join(details)
-        condition = None
+        detail, condition = " ".join(details), None
         if "if" in words:
             place = words.index("if")
             condition = self._condition(words[place + 1 :])
             words = words[:place]
         word, *args = words
+        if word == "matches":
+            pattern, *details = details
+            detail, args = " ".join(details), [pattern, *args]
         flags: dict[str, Any] = {}
         while len(args) > 1 and args[-2] in _FLAGS:
             *args, flag, value = args
@@ -342,6 +347,25 @@ def _key_if(
     return lambda obj: key(obj) if condition(obj, obj) else None
 
 
+def _size(obj: JSON, name: str) -> Any:
+    """Return a number, or the number of items in a field; 0 for an absent field."""
+    if name.isdecimal():
+        return int(name)
+    value = obj.get(name) or 0
+    return value if isinstance(value, int) else len(value)
+
+
+_TESTS: Final[Mapping[str, Callable[[JSON, JSON, Sequence[str]], bool]]] = {
+    "has": lambda obj, _, names: any(obj.get(each) is not None for each in names),
+    "lacks": lambda obj, _, names: all(obj.get(each) is None for each in names),
+    "filled": lambda obj, _, names: any(obj.get(each) for each in names),
+    "empty": lambda obj, _, names: not any(obj.get(each) for each in names),
+    "changes": lambda obj, outer, names: any(
+        obj.get(each) != outer.get(each) for each in names
+    ),
+}
+
+
 def _split(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text, and its texts in quotes."""
     found = list(_TOKEN.finditer(text))
@@ -364,6 +388,16 @@ def _one_of(name: str, values: list[str], _: str) -> list[Rule]:
     listed = " ".join(f'"{value}"' for value in values)
     needed = rules.required(name, f"valid values: [{listed}]", name)
     return [needed, rules.enum(name, values, filled=True)]
+
+
+def _matches(name: str, args: list[str], detail: str, **flags: Any) -> list[Rule]:
+    pattern = re.compile(args[0], re.DOTALL)
+
+    def check(value: str, _: str) -> Iterator[str]:
+        if not pattern.fullmatch(value):
+            yield detail
+
+    return [rules.field(name, check, **flags)]
 
 
 def _number(
@@ -403,6 +437,7 @@ _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "not-negative": _number(0, _INFINITY, values.NOT_NEGATIVE),
     "not-above": lambda name, args, detail: [rules.not_above(name, args[0], detail)],
     "longest": _counted(rules.longest),
+    "matches": _matches,
     "most": _counted(rules.most),
     "immutable": lambda name, _, detail, **flags: [
         rules.unchanged(name, detail or values.IMMUTABLE, **flags)

@@ -290,13 +290,12 @@ def _reference(binding: JSON) -> str:
     return selector_text(reference.get("selector"))
 
 
-def _useful_actions(actions: list[str], field: str) -> Iterator[Cause]:
+def _useful_actions(actions: list[str], _: str) -> Iterator[str]:
     if {"Deny", "Warn"} <= {*actions}:
-        why = (
+        yield (
             "must not contain both Deny and Warn (repeating the same validation "
             "failure information in the API response and headers serves no purpose)"
         )
-        yield invalid(field, shown(actions), why)
 
 
 _BINDING: Final = table("""

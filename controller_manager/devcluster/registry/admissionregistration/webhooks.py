@@ -203,48 +203,41 @@ _WORDS: Final = {
 }
 
 
-def _alone(values: list[str], field: str) -> Iterator[Cause]:
+def _alone(values: list[str], field: str) -> Iterator[str]:
     """Check that ``*`` is the only value if it is one."""
     if len(values) > 1 and "*" in values:
         word = _WORDS[field.rpartition(".")[2]]
-        detail = f"if '*' is present, must not specify other {word}"
-        yield invalid(field, shown(values), detail)
+        yield f"if '*' is present, must not specify other {word}"
 
 
 def _not_empty(value: str, field: str) -> list[Cause]:
     return [] if value else [required(field)]
 
 
-def _resources(resources: list[str], field: str) -> list[Cause]:
-    causes = list[Cause]()
+def _resources(resources: list[str], field: str) -> Iterator[Cause | str]:
     wild: dict[str, set[str]] = {"of": set(), "in": set()}
     for number, each in enumerate(resources):
         where = f"{field}[{number}]"
         plural, slash, subresource = each.partition("/")
         if not each:
-            causes.append(required(where))
+            yield required(where)
         if not slash:
             continue
         if plural in wild["of"]:
             detail = f"if '{plural}/*' is present, must not specify {each}"
-            causes.append(invalid(where, shown(each), detail))
+            yield invalid(where, shown(each), detail)
         if subresource in wild["in"]:
             detail = f"if '*/{subresource}' is present, must not specify {each}"
-            causes.append(invalid(where, shown(each), detail))
+            yield invalid(where, shown(each), detail)
         if subresource == "*":
             wild["of"].add(plural)
         if plural == "*":
             wild["in"].add(subresource)
     if len(resources) > 1 and "*/*" in resources:
-        detail = "if '*/*' is present, must not specify other resources"
-        causes.append(invalid(field, shown(resources), detail))
+        yield "if '*/*' is present, must not specify other resources"
     plain = [each for each in resources if each and "/" not in each]
     if "*" in plain and plain[-1] != "*":
-        detail = (
-            "if '*' is present, must not specify other resources without subresources"
-        )
-        causes.append(invalid(field, shown(resources), detail))
-    return causes
+        yield "if '*' is present, must not specify other resources without subresources"
 
 
 RULE: Final = table("""
@@ -289,12 +282,11 @@ REVIEWS: Final = ("v1", "v1beta1")
 """The versions of reviews that the server sends."""
 
 
-def _full_name(name: str, field: str) -> Iterator[Cause]:
+def _full_name(name: str, _: str) -> Iterator[str]:
     if problems := subdomain_problems(name):
-        yield invalid(field, shown(name), ",".join(problems))
+        yield ",".join(problems)
     if len(name.split(".")) < _NAME_SEGMENTS:
-        detail = "should be a domain with at least three segments separated by dots"
-        yield invalid(field, shown(name), detail)
+        yield "should be a domain with at least three segments separated by dots"
 
 
 def review_versions(versions: list[str], field: str) -> Iterator[Cause]:
@@ -336,24 +328,20 @@ def _url(url: str, field: str) -> list[Cause]:
     return causes
 
 
-def _path(path: str, field: str) -> list[Cause]:
+def _path(path: str, _: str) -> Iterator[str]:
     if path == "/":
-        return []
+        return
     if path == "//":
-        return [invalid(field, shown(path), "segment[0] may not be empty")]
-    causes = []
+        yield "segment[0] may not be empty"
+        return
     if not path.startswith("/"):
-        causes.append(invalid(field, shown(path), "must start with a '/'"))
+        yield "must start with a '/'"
     for number, step in enumerate(path[1:].removesuffix("/").split("/")):
-        if not step:
-            detail = f"segment[{number}] may not be empty"
-            causes.append(invalid(field, shown(path), detail))
-            continue
-        causes += [
-            invalid(field, shown(path), f"segment[{number}]: {each}")
-            for each in subdomain_problems(step)
-        ]
-    return causes
+        if step:
+            for each in subdomain_problems(step):
+                yield f"segment[{number}]: {each}"
+        else:
+            yield f"segment[{number}] may not be empty"
 
 
 CLIENT: Final = table("""

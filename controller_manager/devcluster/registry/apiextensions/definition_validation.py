@@ -163,59 +163,10 @@ def is_true(conditions: list[JSON], type_: str) -> bool:
 # Columns and subresources
 
 
-def _path(path: str, field: str, why: str, *roots: str) -> Iterator[Cause]:
-    """Check that a path is simple and below one of the roots."""
-    if not path.startswith("."):
-        detail = "must be a simple json path starting with ."
-        yield invalid(field, shown(path), detail)
-    elif roots and not path.startswith(roots):
-        yield invalid(field, shown(path), why)
-
-
-def _spec_path(path: str, field: str) -> Iterator[Cause]:
-    yield from _path(path, field, "should be a json path under .spec", ".spec.")
-
-
-def _status_path(path: str, field: str) -> Iterator[Cause]:
-    yield from _path(path, field, "should be a json path under .status", ".status.")
-
-
-def _any_path(path: str, field: str) -> Iterator[Cause]:
-    why = "should be a json path under either .spec or .status"
-    yield from _path(path, field, why, ".spec.", ".status.")
-
-
-def _column_path(column: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    if found := column.get("jsonPath"):
-        yield from _path(found, f"{path}JSONPath", "")
-
-
 _LONGEST: Final = 256
 """The length of a warning about a deprecated version."""
 
 _MOST_FIELDS: Final = 8
-_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
-_COLUMN_FORMATS: Final = (
-    "byte",
-    "date",
-    "date-time",
-    "double",
-    "float",
-    "int32",
-    "int64",
-    "password",
-)
-
-
-def _column_type(type_: str, field: str) -> Iterator[Cause]:
-    if type_ not in _COLUMN_TYPES:
-        yield invalid(field, shown(type_), f"must be one of {','.join(_COLUMN_TYPES)}")
-
-
-def _column_format(format_: str, field: str) -> Iterator[Cause]:
-    if format_ not in _COLUMN_FORMATS:
-        detail = f"must be one of {','.join(_COLUMN_FORMATS)}"
-        yield invalid(field, shown(format_), detail)
 
 
 def _schema_at(schema: JSON, path: str) -> JSON | None:
@@ -265,19 +216,31 @@ _FIELDS: Final = {
         subresources:
           scale:
             specReplicasPath: required
-            specReplicasPath: spec_path
+            specReplicasPath: matches "[.].*"
+              "must be a simple json path starting with ."
+            specReplicasPath: matches "[^.].*|[.]spec[.].*"
+              "should be a json path under .spec"
             statusReplicasPath: required
-            statusReplicasPath: status_path
-            labelSelectorPath: any_path
+            statusReplicasPath: matches "[.].*"
+              "must be a simple json path starting with ."
+            statusReplicasPath: matches "[^.].*|[.]status[.].*"
+              "should be a json path under .status"
+            labelSelectorPath: matches "[.].*"
+              "must be a simple json path starting with ."
+            labelSelectorPath: matches "[^.].*|[.](spec|status)[.].*"
+              "should be a json path under either .spec or .status"
         """),
     "additionalPrinterColumns": table("""
         additionalPrinterColumns[]:
           name: required
           type: required "must be one of boolean,date,integer,number,string"
-          type: column_type
-          format: column_format
+          type: matches "boolean|date|integer|number|string"
+            "must be one of boolean,date,integer,number,string"
+          format: matches "byte|date|date-time|double|float|int32|int64|password"
+            "must be one of byte,date,date-time,double,float,int32,int64,password"
           jsonPath: required at JSONPath
-          hook column_path
+          jsonPath: matches "[.].*" at JSONPath
+            "must be a simple json path starting with ."
         """),
     "selectableFields": table("hook selectable"),
 }
@@ -427,15 +390,14 @@ def _warning_problems(warning: str | None, *, is_deprecated: Any) -> Iterator[st
 # Names
 
 
-def _name(name: str, field: str) -> Iterator[Cause]:
+def _name(name: str, _: str) -> Iterator[str]:
     if name and (problems := service_name_problems(name)):
-        yield invalid(field, shown(name), ",".join(problems))
+        yield ",".join(problems)
 
 
-def _mixed_name(name: str, field: str) -> Iterator[Cause]:
+def _mixed_name(name: str, _: str) -> Iterator[str]:
     if problems := service_name_problems(name.lower()):
-        detail = "may have mixed case, but should otherwise match: "
-        yield invalid(field, shown(name), detail + ",".join(problems))
+        yield f"may have mixed case, but should otherwise match: {','.join(problems)}"
 
 
 def _version_name(name: str, field: str) -> Iterator[Cause]:
@@ -443,11 +405,11 @@ def _version_name(name: str, field: str) -> Iterator[Cause]:
         yield invalid(field, shown(name), ",".join(problems))
 
 
-def _group_name(group: str, field: str) -> Iterator[Cause]:
+def _group_name(group: str, _: str) -> Iterator[str]:
     if problems := subdomain_problems(group):
-        yield invalid(field, shown(group), ",".join(problems))
+        yield ",".join(problems)
     elif "." not in group:
-        yield invalid(field, shown(group), "should be a domain with at least one dot")
+        yield "should be a domain with at least one dot"
 
 
 def _is_one_kind(names: JSON, _: JSON) -> bool:

@@ -87,7 +87,6 @@ def _not_increasing(previous: int, current: int) -> str:
 
 # The rules for the specs of jobs, and for their changes (batch/validation).
 
-_MANY: Final = 100_000
 _LONGEST_INDEXES: Final = 64 * 1024
 _MOST_VALUES: Final = 255
 _SCHEDULING: Final = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
@@ -156,15 +155,6 @@ def _success_rule(rule: JSON, path: str, spec: JSON) -> Iterator[Cause]:
 # Spec
 
 
-def _fails_too_often(spec: JSON, _: JSON) -> bool:
-    failed, completions = spec.get("maxFailedIndexes"), spec.get("completions")
-    return failed is not None and completions is not None and failed > completions
-
-
-def _has_many(spec: JSON, _: JSON) -> bool:
-    return spec.get("completions", 0) > _MANY and "backoffLimitPerIndex" in spec
-
-
 def _restart_policy(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     policy = spec["template"]["spec"].get("restartPolicy", "Always")
     where = f"{path}template.spec.restartPolicy"
@@ -189,10 +179,11 @@ JOB_SPEC: Final = table("""
       completions: required pointer "when completion mode is Indexed"
       parallelism: at-most 100000
         "must be less than or equal to 100000 when completion mode is Indexed"
-      maxFailedIndexes: invalid if fails_too_often
+      maxFailedIndexes: invalid if has maxFailedIndexes and has completions
+        and maxFailedIndexes above completions
         "must be less than or equal to completions"
       maxFailedIndexes: at-most 100000
-      when has_many:
+      when completions above 100000 and has backoffLimitPerIndex:
         maxFailedIndexes: required pointer
           "must be specified when completions is above 100000"
         parallelism, maxFailedIndexes: at-most 10000

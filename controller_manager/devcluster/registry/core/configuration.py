@@ -19,6 +19,7 @@ from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
 from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.text import table
 
 # The rules for the data of config maps and secrets (core/validation)
 
@@ -26,12 +27,10 @@ _LARGEST: Final = 1024 * 1024
 """The most bytes in the data of an object (MaxSecretSize)."""
 
 
-def _immutable(obj: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
-    """Yield the errors in an update of an object that is immutable."""
-    why = "field is immutable when `immutable` is set"
-    for name in ("immutable", "data", "binaryData"):
-        if old.get("immutable") and (obj.get(name) or {}) != (old.get(name) or {}):
-            yield statuses.forbidden_field(f"{path}{name}", why)
+_IMMUTABLE: Final = table("""
+    when outer filled immutable:
+      immutable, data: kept "field is immutable when `immutable` is set"
+    """)
 
 
 def _size_of_base64(text: str) -> int:
@@ -70,7 +69,11 @@ CONFIG_MAPS: Final = kind_of(
         binaryData{}: config-key keys
         hook size
         """,
-    update_rules="hook immutable",
+    update_rules="""
+        include IMMUTABLE
+        binaryData: kept if outer filled immutable
+          "field is immutable when `immutable` is set"
+        """,
     printer="Name; Data: entries; Age",
 )
 
@@ -145,7 +148,7 @@ SECRETS: Final = kind_of(
         data: size_of_secret
         hook of_type
         """,
-    update_rules="type: immutable\nhook immutable",
+    update_rules="type: immutable\ninclude IMMUTABLE",
     selectable_fields=fields_by_path("type"),
     printer="Name; Type: .type; Data: entries; Age",
 )

@@ -1,6 +1,7 @@
 """Resource quotas and limit ranges."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
@@ -161,7 +162,8 @@ def _default_quota(obj: JSON) -> None:
     obj.setdefault("status", {})
 
 
-def _used(status: JSON, *, limits: bool) -> str:
+def _used(quota: JSON, *, limits: bool) -> str:
+    status = quota["status"]
     hard, used = status.get("hard") or {}, status.get("used") or {}
     return ", ".join(
         f"{name}: {used.get(name, 0)}/{hard[name]}"
@@ -170,12 +172,8 @@ def _used(status: JSON, *, limits: bool) -> str:
     )
 
 
-def _request(obj: JSON) -> str:
-    return _used(obj["status"], limits=False)
-
-
-def _limit(obj: JSON) -> str:
-    return _used(obj["status"], limits=True)
+_request: Final = partial(_used, limits=False)
+_limit: Final = partial(_used, limits=True)
 
 
 QUOTAS: Final = kind_of(
@@ -320,10 +318,6 @@ def _ratio(
         yield invalid(field, shown(str(ratio)), detail)
 
 
-def _the_type(item: JSON) -> str:
-    return str(item["type"])
-
-
 def _default_limits(obj: JSON) -> None:
     """Fill in the limits for containers: from max, then default, then min."""
     spec = obj.setdefault("spec", {})
@@ -348,7 +342,7 @@ LIMIT_RANGES: Final = kind_of(
         spec:
           limits[]:
             type: type default empty
-            type: unique by the_type
+            type: unique pointer
             hook item
         """,
 )

@@ -25,15 +25,11 @@ from .service_account_tokens import ALGORITHM, ISSUER, token_request
 # ServiceAccount: the identity of programs in pods
 
 
-def _secret_count(account: JSON) -> int:
-    return len(account.get("secrets", ()))
-
-
 KIND: Final = kind_of(
     "v1",
     "serviceaccounts",
     returns_deleted=True,
-    printer="Name; Secrets: secret_count; Age",
+    printer="Name; Secrets: count .secrets or 0; Age",
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, connect={"token": token_request})
 

@@ -106,23 +106,9 @@ def _families(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
             yield statuses.duplicate(where, shown(family))
 
 
-def _balanced_headless(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    if is_headless(spec):
-        detail = f"may not be set to 'None' for {spec['type']} services"
-        yield statuses.invalid(f"{path}clusterIPs[0]", shown(HEADLESS), detail)
-
-
 def _external_name(name: str, field: str) -> list[Cause]:
     name = name.removesuffix(".")
     return names.validate_subdomain(name, field) if name else [statuses.required(field)]
-
-
-def _needs_ports(spec: JSON, _: JSON) -> bool:
-    return spec.get("type") != EXTERNAL_NAME and not is_headless(spec)
-
-
-def _many_ports(_: JSON, spec: JSON) -> bool:
-    return len(spec["ports"]) > 1
 
 
 def _reachable(spec: JSON, _: JSON) -> bool:
@@ -156,16 +142,18 @@ SERVICE_ADDRESSES: Final = table("""
     """)
 SERVICE: Final = table("""
     spec:
-      ports: required if needs_ports
+      ports: required if type is-not ExternalName and clusterIP is-not None
       type: enum ClusterIP ExternalName LoadBalancer NodePort
-      when type is LoadBalancer NodePort:
-        hook balanced_headless
+      clusterIP: invalid at clusterIPs[0] if type is LoadBalancer and clusterIP is None
+        "may not be set to 'None' for LoadBalancer services"
+      clusterIP: invalid at clusterIPs[0] if type is NodePort and clusterIP is None
+        "may not be set to 'None' for NodePort services"
       when type is ExternalName:
         clusterIP: forbidden at clusterIPs
           "may not be set for ExternalName services"
         externalName: external_name default empty
       ports[]:
-        name: required if many_ports
+        name: required if outer ports above 1
         name: label
         name: unique
         port: port default 0

@@ -5,7 +5,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.registry.kinds import kind_of, selector_text
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import validate_service_name
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
@@ -30,17 +30,8 @@ _ADDRESS: Final = table("""
     """)
 
 
-def _no_addresses(subset: JSON, _: JSON) -> bool:
-    return not (subset.get("addresses") or subset.get("notReadyAddresses"))
-
-
-def _many_ports(_: JSON, subset: JSON) -> bool:
-    return len(subset["ports"]) > 1
-
-
-def _endpoints(obj: JSON) -> list[str] | None:
-    found = [text for each in obj.get("subsets", ()) for text in _addresses(each)]
-    return found or None
+def _endpoints(obj: JSON) -> list[str]:
+    return [text for each in obj.get("subsets", ()) for text in _addresses(each)]
 
 
 def _addresses(subset: JSON) -> list[str]:
@@ -61,7 +52,7 @@ ENDPOINTS: Final = kind_of(
     defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
     rules="""
         subsets[]:
-          self: required if no_addresses
+          self: required if empty addresses notReadyAddresses
             "must specify `addresses` or `notReadyAddresses`"
           addresses[]:
             include ADDRESS
@@ -69,7 +60,7 @@ ENDPOINTS: Final = kind_of(
             include ADDRESS
           ports[]:
             name: label
-            name: required if many_ports
+            name: required if outer ports above 1
             port: port default 0
             protocol: enum SCTP TCP UDP default null
             appProtocol: qualified pointer
@@ -101,10 +92,6 @@ def _port_text(port: JSON) -> str:
     return f"{port['port']}{node}/{port['protocol']}"
 
 
-def _cluster_ip(obj: JSON) -> str:
-    return next(iter(obj["spec"].get("clusterIPs", ())), strategy.NONE)
-
-
 def _ports(obj: JSON) -> str:
     return ",".join(map(_port_text, obj["spec"].get("ports", ()))) or strategy.NONE
 
@@ -113,10 +100,6 @@ def _label_selector(obj: JSON) -> JSON | None:
     """Return the LabelSelector of the service's pods."""
     selector = obj["spec"].get("selector")
     return {"matchLabels": selector} if selector else None
-
-
-def _selector(obj: JSON) -> str:
-    return selector_text(_label_selector(obj))
 
 
 # The fields that an update of a service keeps and drops
@@ -273,11 +256,11 @@ KIND: Final = kind_of(
     printer="""
         Name
         Type: .spec.type
-        Cluster-IP: cluster_ip
+        Cluster-IP: first .spec.clusterIPs or <none>
         External-IP: external
         Port(s): ports
         Age
-        Selector wide: selector
+        Selector wide: labels .spec.selector or <none>
         """,
 )
 

@@ -7,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.registry.kinds import (
     kind_of,
-    selector_text,
 )
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
@@ -83,10 +82,6 @@ def default_replicas(obj: JSON) -> None:
 # PodTemplate: a pod template as an object of its own
 
 
-def _labels(obj: JSON) -> str:
-    return selector_text({"matchLabels": obj["template"]["metadata"].get("labels", {})})
-
-
 POD_TEMPLATES: Final = kind_of(
     "v1",
     "podtemplates",
@@ -97,7 +92,7 @@ POD_TEMPLATES: Final = kind_of(
         Name
         Containers: join .template.spec.containers[].name
         Images: join .template.spec.containers[].image
-        Pod Labels: labels
+        Pod Labels: labels .template.metadata.labels or <none>
         """,
 )
 
@@ -117,10 +112,6 @@ def _selector(obj: JSON) -> JSON | None:
     return {"matchLabels": selector} if selector else None
 
 
-def _selected(obj: JSON) -> str:
-    return selector_text(_selector(obj))
-
-
 def _controller_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
     return _mismatch(spec, _selector({"spec": spec}))
 
@@ -135,7 +126,7 @@ CONTROLLERS: Final = kind_of(
     label_selector=_selector,
     orphans_dependents=True,
     selectable_fields=fields_by_path("status.replicas"),
-    printer=f"{REPLICAS}\nSelector wide: selected",
+    printer=f"{REPLICAS}\nSelector wide: labels .spec.selector or <none>",
     rules="""
         spec:
           replicas, minReadySeconds: not-negative

@@ -275,15 +275,6 @@ def _moves(spec: JSON, old: JSON) -> bool:
     return _source(spec) != _source(old)
 
 
-def _had_affinity(_: JSON, old: JSON) -> bool:
-    return bool(old.get("nodeAffinity"))
-
-
-def _lost_class(spec: JSON, old: JSON) -> bool:
-    name = "volumeAttributesClassName"
-    return old.get(name) is not None and spec.get(name) is None
-
-
 def _modes(volume: JSON) -> str:
     return _short_modes(volume["spec"].get("accessModes", []))
 
@@ -315,10 +306,10 @@ VOLUMES: Final = kind_of(
           self: forbidden at persistentvolumesource if moves
             "spec.persistentvolumesource is immutable after creation"
           volumeMode: immutable
-          when had_affinity:
+          when outer filled nodeAffinity:
             nodeAffinity: immutable
           self: forbidden at volumeAttributesClassName
-            if lost_class
+            if outer has volumeAttributesClassName and lacks volumeAttributesClassName
             "update from non-nil value to nil is forbidden"
         """,
     printer="""

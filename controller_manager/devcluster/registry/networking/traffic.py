@@ -75,9 +75,9 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 _MOST_HOSTS: Final = 3
 
 
-def _no_address(name: str, field: str) -> Iterator[Cause]:
+def _no_address(name: str, _: str) -> Iterator[str]:
     if values.parse_address(name) is not None:
-        yield invalid(field, shown(name), "must be a DNS name, not an IP address")
+        yield "must be a DNS name, not an IP address"
 
 
 def _path(path: JSON, where: str, _: JSON) -> Iterator[Cause]:
@@ -117,10 +117,6 @@ def _service_port(service: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield from values.validate_port_number(number, f"{path}port.number")
     else:
         yield required(backend, "port name or number is required")
-
-
-def _nothing(spec: JSON, _: JSON) -> bool:
-    return not spec.get("rules") and "defaultBackend" not in spec
 
 
 def _no_backend(_: JSON, path: str, __: JSON) -> Iterator[Cause]:
@@ -175,7 +171,7 @@ INGRESSES: Final = kind_of(
     counts_generations=True,
     rules="""
         spec:
-          when nothing:
+          when empty rules and lacks defaultBackend:
             hook no_backend
           defaultBackend:
             include BACKEND
@@ -294,14 +290,6 @@ def _contains(whole: IPv4Network | IPv6Network, part: Any) -> bool:
     return whole.version == part.version and part.network_address in whole
 
 
-def _is_empty(peer: JSON, _: JSON) -> bool:
-    return not peer
-
-
-def _mixes(peer: JSON, _: JSON) -> bool:
-    return "ipBlock" in peer and len(peer) > 1
-
-
 _PORT: Final = table("""
     protocol: enum TCP UDP SCTP
     port: port-or-name pointer
@@ -312,8 +300,10 @@ _PEER: Final = table("""
     podSelector, namespaceSelector: selector
     ipBlock outer:
       hook block
-    self: required if is_empty "must specify a peer"
-    self: forbidden if mixes "may not specify both ipBlock and another peer"
+    self: required if lacks podSelector namespaceSelector ipBlock
+      "must specify a peer"
+    self: forbidden if has ipBlock and has podSelector namespaceSelector
+      "may not specify both ipBlock and another peer"
     """)
 _POLICY: Final = table("""
     spec change:

@@ -4,6 +4,7 @@ Upstream: pkg/registry/rbac, pkg/apis/rbac/validation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
@@ -109,21 +110,9 @@ def _subjects_of(obj: JSON, kind: str) -> str:
     )
 
 
-def _role(binding: JSON) -> str:
-    role = binding.get("roleRef", {})
-    return f"{role.get('kind', '')}/{role.get('name', '')}"
-
-
-def _users(binding: JSON) -> str:
-    return _subjects_of(binding, "User")
-
-
-def _groups(binding: JSON) -> str:
-    return _subjects_of(binding, "Group")
-
-
-def _accounts(binding: JSON) -> str:
-    return _subjects_of(binding, "ServiceAccount")
+_users: Final = partial(_subjects_of, kind="User")
+_groups: Final = partial(_subjects_of, kind="Group")
+_accounts: Final = partial(_subjects_of, kind="ServiceAccount")
 
 
 _REFERENCE: Final = table("""
@@ -155,7 +144,7 @@ ROLE_BINDINGS: Final = kind_of(
     update_rules="hook same_role",
     printer="""
         Name
-        Role: role
+        Role: {.roleRef.kind}/{.roleRef.name}
         Age
         Users wide: users
         Groups wide: groups
