@@ -21,12 +21,7 @@ from controller_manager.devcluster.apiserver.admission import (
 from controller_manager.devcluster.apiserver.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.devcluster.cel.kubernetes_library import (
-    Asked,
-    AuthorizerValue,
-    Decision,
-    ResourceCheck,
-)
+from controller_manager.devcluster.cel.kubernetes_library import Authorizer
 from controller_manager.devcluster.cel.values import EvaluationError, Value
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
     program_of,
@@ -529,35 +524,25 @@ def _namespace(write: Write, matcher: Matcher) -> JSON | None:
     }
 
 
-def _authorizer(write: Write, authorizer: security.Authorizer) -> AuthorizerValue:
-    def decide(asked: Asked) -> Decision:
-        user = write.user
-        if asked.account:
-            user = security.account_user(*asked.account, "")
-        attributes = security.Attributes(
-            asked.verb,
-            path=asked.path,
-            group=asked.group,
-            resource=asked.resource,
-            subresource=asked.subresource,
-            namespace=asked.namespace,
-            name=asked.name,
-        )
-        return Decision(authorizer.allows(user, attributes))
+def _authorizer(write: Write, authorizer: security.Authorizer) -> Authorizer:
+    def decide(asked: Mapping[str, str], account: tuple[str, str] | None) -> bool:
+        user = security.account_user(*account, "") if account else write.user
+        return authorizer.allows(user, security.Attributes(**asked))
 
-    return AuthorizerValue(decide)
+    return Authorizer(decide)
 
 
-def _asked_resource(write: Write, authorizer: security.Authorizer) -> ResourceCheck:
+def _asked_resource(write: Write, authorizer: security.Authorizer) -> Authorizer:
     kind = write.requested
-    asked = Asked(
-        group=kind.group,
-        resource=kind.plural,
-        subresource=write.subresource,
-        namespace=write.namespace,
-        name=write.name,
-    )
-    return ResourceCheck(_authorizer(write, authorizer).decide, asked)
+    attributes = {
+        "group": kind.group,
+        "resource": kind.plural,
+        "subresource": write.subresource,
+        "namespace": write.namespace,
+        "name": write.name,
+    }
+    found = _authorizer(write, authorizer)
+    return Authorizer(found.decide, attributes, about="resource")
 
 
 # Conditions of a webhook or a policy (webhook/matchconditions/matcher.go).

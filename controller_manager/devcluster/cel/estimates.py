@@ -261,8 +261,9 @@ class _Estimator:
             parts = self._each(node.arguments, names)
             return self._function(name or node.function, parts)
         target = self.estimate(node.target, names)
-        if node.function in _STEPS and (node.function, len(node.arguments)) in MACROS:
-            return self._macro(node, target, names)
+        macro = MACROS.get((node.function, len(node.arguments)))
+        if node.function in _STEPS and macro:
+            return self._macro(node, target, names, macro.variables)
         if node.function in ("optMap", "optFlatMap"):
             inner = dict.fromkeys(variables_of(node, 1) or (), target[1])
             cost, found = self.estimate(node.arguments[-1], {**names, **inner})
@@ -283,13 +284,10 @@ class _Estimator:
             return cost + max(1, _by_character(value)), Bounds(_size(size))
         return cost + 1, value if name == "dyn" else _SINGLE
 
-    def _macro(self, node: syntax.Call, target: Estimate, names: Names) -> Estimate:
+    def _macro(
+        self, node: syntax.Call, target: Estimate, names: Names, count: int
+    ) -> Estimate:
         whole, item = target[1], target[1].item or _UNKNOWN
-        is_logical, count = node.function in _LOGICAL, 2
-        if is_logical:
-            count = len(node.arguments) - 1
-        elif node.function in ("filter", "map"):
-            count = 1
         key = _KEY if whole.is_map else _SINGLE
         values = [key, item] if count == 2 else [key if whole.is_map else item]
         variables = variables_of(node, count) or []
@@ -298,7 +296,7 @@ class _Estimator:
         once, each_time = _STEPS[node.function]
         each_time += sum(each for each, _ in parts)
         cost = target[0] + once + whole.most * each_time
-        if is_logical:
+        if node.function in _LOGICAL:
             return cost, _SINGLE
         is_map = node.function.startswith("transformMap")
         made = values[0] if node.function == "filter" else parts[-1][1]

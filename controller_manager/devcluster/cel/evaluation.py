@@ -1,7 +1,7 @@
 """Computes the value of an expression, with its macros (interpreter of cel-go)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from controller_manager.cel import syntax
 from controller_manager.cel.syntax import Call, Identifier, Node
@@ -128,7 +128,7 @@ class Evaluates(Protocol):
         """Join conditions: one that is `ends` decides."""
 
 
-Macro = Callable[[Evaluates, Call, Scope], Value]
+Run = Callable[[Evaluates, Call, Scope, int], Value]
 
 
 def variables_of(node: Call, count: int) -> list[str] | None:
@@ -150,8 +150,8 @@ def _scopes(evaluator: Evaluates, node: Call, names: Scope, count: int) -> list[
     return [{**names, variables[0]: one, variables[1]: other} for one, other in pairs]
 
 
-def _joined(count: int, *, ends: bool) -> Macro:
-    def macro(evaluator: Evaluates, node: Call, names: Scope) -> bool:
+def _joined(*, ends: bool) -> Run:
+    def macro(evaluator: Evaluates, node: Call, names: Scope, count: int) -> bool:
         scopes = _scopes(evaluator, node, names, count)
         condition = node.arguments[count]
         return evaluator.joined(((condition, each) for each in scopes), ends=ends)
@@ -159,12 +159,9 @@ def _joined(count: int, *, ends: bool) -> Macro:
     return macro
 
 
-def _exists_one(count: int) -> Macro:
-    def macro(evaluator: Evaluates, node: Call, names: Scope) -> bool:
-        scopes = _scopes(evaluator, node, names, count)
-        return len(_fitting(evaluator, node.arguments[count], scopes)) == 1
-
-    return macro
+def _exists_one(evaluator: Evaluates, node: Call, names: Scope, count: int) -> bool:
+    scopes = _scopes(evaluator, node, names, count)
+    return len(_fitting(evaluator, node.arguments[count], scopes)) == 1
 
 
 def _fitting(
@@ -173,14 +170,16 @@ def _fitting(
     return [each for each in scopes if expect(evaluator.value(condition, each), bool)]
 
 
-def _filter(evaluator: Evaluates, node: Call, names: Scope) -> list[Value]:
-    scopes = _scopes(evaluator, node, names, 1)
-    (name,) = variables_of(node, 1) or ("",)
+def _filter(evaluator: Evaluates, node: Call, names: Scope, count: int) -> list[Value]:
+    scopes = _scopes(evaluator, node, names, count)
+    (name,) = variables_of(node, count) or ("",)
     return [each[name] for each in _fitting(evaluator, node.arguments[1], scopes)]
 
 
-def _map(count: int, *, filters: bool) -> Macro:
-    def macro(evaluator: Evaluates, node: Call, names: Scope) -> list[Value]:
+def _map(*, filters: bool) -> Run:
+    def macro(
+        evaluator: Evaluates, node: Call, names: Scope, count: int
+    ) -> list[Value]:
         scopes = _scopes(evaluator, node, names, count)
         if filters:
             scopes = _fitting(evaluator, node.arguments[count], scopes)
@@ -189,12 +188,14 @@ def _map(count: int, *, filters: bool) -> Macro:
     return macro
 
 
-def _map_of(*, filters: bool, makes_entries: bool) -> Macro:
-    def macro(evaluator: Evaluates, node: Call, names: Scope) -> dict[Value, Value]:
-        scopes = _scopes(evaluator, node, names, 2)
-        key, _ = variables_of(node, 2) or ("", "")
+def _map_of(*, filters: bool, makes_entries: bool = False) -> Run:
+    def macro(
+        evaluator: Evaluates, node: Call, names: Scope, count: int
+    ) -> dict[Value, Value]:
+        scopes = _scopes(evaluator, node, names, count)
+        key, _ = variables_of(node, count) or ("", "")
         if filters:
-            scopes = _fitting(evaluator, node.arguments[2], scopes)
+            scopes = _fitting(evaluator, node.arguments[count], scopes)
         found: dict[Value, Value] = {}
         for each in scopes:
             value = evaluator.value(node.arguments[-1], each)
@@ -207,19 +208,19 @@ def _map_of(*, filters: bool, makes_entries: bool) -> Macro:
     return macro
 
 
-def _bind(evaluator: Evaluates, node: Call, names: Scope) -> Value:
-    (name,) = variables_of(node, 1) or ("",)
+def _bind(evaluator: Evaluates, node: Call, names: Scope, count: int) -> Value:
+    (name,) = variables_of(node, count) or ("",)
     value = evaluator.value(node.arguments[1], names)
     return evaluator.value(node.arguments[2], {**names, name: value})
 
 
-def _opt_map(*, is_flat: bool) -> Macro:
-    def macro(evaluator: Evaluates, node: Call, names: Scope) -> Maybe:
+def _opt_map(*, is_flat: bool) -> Run:
+    def macro(evaluator: Evaluates, node: Call, names: Scope, count: int) -> Maybe:
         assert node.target is not None  # noqa: S101 - only methods are macros
         found = expect(evaluator.value(node.target, names), Maybe)
         if not found.values:
             return NOTHING
-        (name,) = variables_of(node, 1) or ("",)
+        (name,) = variables_of(node, count) or ("",)
         inner = {**names, name: found.values[0]}
         value = evaluator.value(node.arguments[1], inner)
         return expect(value, Maybe) if is_flat else Maybe((value,))
@@ -227,27 +228,34 @@ def _opt_map(*, is_flat: bool) -> Macro:
     return macro
 
 
+class Macro(NamedTuple):
+    """A macro that declares so many variables with its first arguments."""
+
+    variables: int
+    run: Run
+
+
 MACROS: Final[Mapping[tuple[str, int], Macro]] = {
-    ("all", 2): _joined(1, ends=False),
-    ("all", 3): _joined(2, ends=False),
-    ("bind", 3): _bind,
-    ("exists", 2): _joined(1, ends=True),
-    ("exists", 3): _joined(2, ends=True),
-    ("existsOne", 2): _exists_one(1),
-    ("existsOne", 3): _exists_one(2),
-    ("exists_one", 2): _exists_one(1),
-    ("exists_one", 3): _exists_one(2),
-    ("filter", 2): _filter,
-    ("map", 2): _map(1, filters=False),
-    ("map", 3): _map(1, filters=True),
-    ("optFlatMap", 2): _opt_map(is_flat=True),
-    ("optMap", 2): _opt_map(is_flat=False),
-    ("transformList", 3): _map(2, filters=False),
-    ("transformList", 4): _map(2, filters=True),
-    ("transformMap", 3): _map_of(filters=False, makes_entries=False),
-    ("transformMap", 4): _map_of(filters=True, makes_entries=False),
-    ("transformMapEntry", 3): _map_of(filters=False, makes_entries=True),
-    ("transformMapEntry", 4): _map_of(filters=True, makes_entries=True),
+    ("all", 2): Macro(1, _joined(ends=False)),
+    ("all", 3): Macro(2, _joined(ends=False)),
+    ("bind", 3): Macro(1, _bind),
+    ("exists", 2): Macro(1, _joined(ends=True)),
+    ("exists", 3): Macro(2, _joined(ends=True)),
+    ("existsOne", 2): Macro(1, _exists_one),
+    ("existsOne", 3): Macro(2, _exists_one),
+    ("exists_one", 2): Macro(1, _exists_one),
+    ("exists_one", 3): Macro(2, _exists_one),
+    ("filter", 2): Macro(1, _filter),
+    ("map", 2): Macro(1, _map(filters=False)),
+    ("map", 3): Macro(1, _map(filters=True)),
+    ("optFlatMap", 2): Macro(1, _opt_map(is_flat=True)),
+    ("optMap", 2): Macro(1, _opt_map(is_flat=False)),
+    ("transformList", 3): Macro(2, _map(filters=False)),
+    ("transformList", 4): Macro(2, _map(filters=True)),
+    ("transformMap", 3): Macro(2, _map_of(filters=False)),
+    ("transformMap", 4): Macro(2, _map_of(filters=True)),
+    ("transformMapEntry", 3): Macro(2, _map_of(filters=False, makes_entries=True)),
+    ("transformMapEntry", 4): Macro(2, _map_of(filters=True, makes_entries=True)),
 }
 """The macros, by name and by the number of arguments."""
 
@@ -409,7 +417,7 @@ class Evaluator:
             return self._applied(GLOBALS[qualified], qualified, arguments)
         macro = MACROS.get((node.function, len(node.arguments)))
         if macro is not None and node.target is not None:
-            return macro(self, node, names)
+            return macro.run(self, node, names, macro.variables)
         arguments = [self.value(each, names) for each in node.arguments]
         if node.target is None:
             return self._applied(GLOBALS[node.function], node.function, arguments)

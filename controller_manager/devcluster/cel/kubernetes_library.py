@@ -159,106 +159,67 @@ def _masked(value: Value) -> Network:
 # The authorizer in expressions (library/authz.go of k8s.io/apiserver).
 
 
-class Asked(Struct, frozen=True):
-    """A request for a resource or a path, about which an expression asks.
-
-    Without an `account` it is about the user of the admission request.
-    """
-
-    verb: str = ""
-    path: str = ""
-    group: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    account: tuple[str, str] | None = None
-
-
 class Decision(Struct, frozen=True):
-    """The answer of the authorizer: a request is allowed or not, and the reason."""
+    """The answer of the authorizer, which gives no reason and cannot fail."""
 
     allowed: bool
-    reason: str = ""
 
 
-class AuthorizerValue(Struct, frozen=True):
-    """The value ``authorizer``; `decide` answers."""
+class Authorizer(Struct, frozen=True):
+    """The value ``authorizer``, or a question to it, which is `about` something.
 
-    decide: Callable[[Asked], Decision]
+    `decide` gets the attributes of the question, and the account that it is about:
+    `None` for the user of the admission request.
+    """
+
+    decide: Callable[[Mapping[str, str], tuple[str, str] | None], bool]
+    attributes: Mapping[str, str] = {}
     account: tuple[str, str] | None = None
+    about: str = ""
+    """``group``, ``path`` or ``resource``; empty before there is a question."""
 
 
-class PathCheck(Struct, frozen=True):
-    """A path, before the expression names a verb."""
-
-    decide: Callable[[Asked], Decision]
-    asked: Asked
-
-
-class GroupCheck(Struct, frozen=True):
-    """An API group, before the expression names a resource."""
-
-    decide: Callable[[Asked], Decision]
-    asked: Asked
+def _question(value: Value, *about: str) -> Authorizer:
+    found = expect(value, Authorizer)
+    if found.about not in about:
+        raise no_overload()
+    return found
 
 
-class ResourceCheck(Struct, frozen=True):
-    """A resource, before the expression names a verb."""
-
-    decide: Callable[[Asked], Decision]
-    asked: Asked
+def _service_account(one: Value, namespace: Value, name: Value) -> Authorizer:
+    account = (expect(namespace, str), expect(name, str))
+    return replace(_question(one, ""), account=account)
 
 
-def _service_account(one: Value, namespace: Value, name: Value) -> AuthorizerValue:
-    found = expect(one, AuthorizerValue)
-    return replace(found, account=(expect(namespace, str), expect(name, str)))
+def _asking(field: str, *, after: str) -> Callable[[Value, Value], Authorizer]:
+    """Return a method that adds an attribute to a question about `after`."""
 
+    def method(one: Value, value: Value) -> Authorizer:
+        found = _question(one, after)
+        if not expect(value, str) and field == "path":
+            raise EvaluationError("path must not be empty")
+        about = field if after != "resource" else after
+        return replace(
+            found, attributes={**found.attributes, field: value}, about=about
+        )
 
-def _path(one: Value, path: Value) -> PathCheck:
-    found = expect(one, AuthorizerValue)
-    if not expect(path, str):
-        raise EvaluationError("path must not be empty")
-    return PathCheck(found.decide, Asked(path=path, account=found.account))
-
-
-def _group(one: Value, group: Value) -> GroupCheck:
-    found = expect(one, AuthorizerValue)
-    asked = Asked(group=expect(group, str), account=found.account)
-    return GroupCheck(found.decide, asked)
-
-
-def _resource(one: Value, resource: Value) -> ResourceCheck:
-    found = expect(one, GroupCheck)
-    return ResourceCheck(
-        found.decide, replace(found.asked, resource=expect(resource, str))
-    )
-
-
-def _with(field: str) -> Callable[[Value, Value], ResourceCheck]:
-    def narrowed(one: Value, value: Value) -> ResourceCheck:
-        found = expect(one, ResourceCheck)
-        asked = replace(found.asked, **{field: expect(value, str)})
-        return ResourceCheck(found.decide, asked)
-
-    return narrowed
+    return method
 
 
 def _check(one: Value, verb: Value) -> Decision:
-    if not isinstance(one, PathCheck):
-        one = expect(one, ResourceCheck)
-    found: PathCheck | ResourceCheck = one
-    return found.decide(replace(found.asked, verb=expect(verb, str)))
+    found = _question(one, "path", "resource")
+    attributes = {**found.attributes, "verb": expect(verb, str)}
+    return Decision(found.decide(attributes, found.account))
 
 
-def _errored(one: Value) -> bool:
-    expect(one, Decision)
-    return False  # nothing that this authorizer does can fail
+def _of_decision(value: Value) -> Callable[[Value], Value]:
+    """Return a method that has the same value for each decision."""
 
+    def method(one: Value) -> Value:
+        expect(one, Decision)
+        return value
 
-def _error(one: Value) -> str:
-    expect(one, Decision)
-    return ""
+    return method
 
 
 # Functions for JSON patches (library/jsonpatch.go of k8s.io/apiserver).
@@ -313,14 +274,14 @@ METHODS: Final[Mapping[str, Callable[..., Value]]] = {
     "prefixLength": lambda network: _network(network).network.prefixlen,
     "allowed": lambda one: expect(one, Decision).allowed,
     "check": _check,
-    "error": _error,
-    "errored": _errored,
-    "group": _group,
-    "name": _with("name"),
-    "namespace": _with("namespace"),
-    "path": _path,
-    "reason": lambda one: expect(one, Decision).reason,
-    "resource": _resource,
+    "error": _of_decision(""),
+    "errored": _of_decision(value=False),
+    "group": _asking("group", after=""),
+    "name": _asking("name", after="resource"),
+    "namespace": _asking("namespace", after="resource"),
+    "path": _asking("path", after=""),
+    "reason": _of_decision(""),
+    "resource": _asking("resource", after="group"),
     "serviceAccount": _service_account,
-    "subresource": _with("subresource"),
+    "subresource": _asking("subresource", after="resource"),
 }

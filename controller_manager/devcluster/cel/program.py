@@ -80,9 +80,9 @@ def _call_problems(
 ) -> Iterator[syntax.Problem]:
     declared: list[str] = []
     outside, inside = list(node.arguments), list[syntax.Node]()
-    macro = (node.function, len(node.arguments))
-    if node.target is not None and macro in MACROS and qualified_name(node) is None:
-        count = _variables(*macro)
+    macro = MACROS.get((node.function, len(node.arguments)))
+    if node.target is not None and macro and qualified_name(node) is None:
+        count = macro.variables
         declared = variables_of(node, count) or []
         if len(declared) < count:
             yield syntax.Problem(node.at, "argument must be a simple name")
@@ -103,14 +103,6 @@ def _call_problems(
         yield from _problems(each, names)
     for each in inside:
         yield from _problems(each, names | {*declared})
-
-
-def _variables(function: str, arguments: int) -> int:
-    if function in ("bind", "filter", "map", "optFlatMap", "optMap"):
-        return 1
-    if function in ("all", "exists", "existsOne", "exists_one"):
-        return arguments - 1
-    return 2
 
 
 def _is_known(node: syntax.Call) -> bool:
