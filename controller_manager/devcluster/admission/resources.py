@@ -240,7 +240,6 @@ _FINALIZERS: Final = {
 
 
 def _protect(write: Write, _: Parts) -> None:
-    """Add the finalizer of its resource to a new object that lacks it."""
     finalizer = _FINALIZERS[write.kind.group, write.kind.plural]
     metadata = object_of(write)["metadata"]
     given = metadata.get("finalizers") or []

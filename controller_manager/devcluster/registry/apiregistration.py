@@ -27,7 +27,6 @@ PASSED: Final = ("True", "Passed", "all checks passed")
 
 
 def _named(service: JSON, _: str, __: JSON) -> Iterator[Cause]:
-    """Check that the name follows from the spec."""
     name, spec = service["metadata"].get("name", ""), service["spec"]
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
     if name != wanted:
@@ -145,7 +144,6 @@ def _available(obj: JSON) -> JSON | None:
 def _availability(
     objects: Objects, catalogue: Catalogue, spec: JSON
 ) -> tuple[str, str, str]:
-    """Return the status, the reason and the message of the condition."""
     service = spec.get("service")
     if service is None:
         return _LOCAL

@@ -78,7 +78,6 @@ def _as_go_prints(strategy: JSON) -> str:
 
 
 def _default_strategy(spec: JSON, name: str, **limits: int | str) -> None:
-    """Fill in the strategy of updates, and the limits of a rolling update."""
     strategy = spec.setdefault(name, {})
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         strategy["rollingUpdate"] = {**limits, **strategy.get("rollingUpdate", {})}

@@ -70,7 +70,6 @@ TOKEN_STORAGE: Final = RESTStorage(TOKEN_REVIEWS.resource, create=_review_token)
 
 
 def _review_self(call: Call, obj: JSON) -> JSON:
-    """Return the review with the user of the request."""
     return {
         "kind": call.kind.kind,
         "apiVersion": call.kind.api_version,

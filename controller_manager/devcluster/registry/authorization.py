@@ -87,7 +87,6 @@ def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:
 
 
 def _review_attributes(spec: JSON) -> Attributes:
-    """Return the attributes that the spec of a review describes."""
     wanted = spec.get("resourceAttributes")
     if wanted is None:
         path = spec.get("nonResourceAttributes") or {}
@@ -103,7 +102,6 @@ def _review_attributes(spec: JSON) -> Attributes:
 
 
 def _reviewed_user(spec: JSON) -> User:
-    """Return the user that the spec of a review describes."""
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     return User(spec.get("user", ""), spec.get("uid", ""), groups, extra)

@@ -280,7 +280,6 @@ class AutoscalerStrategy(strategy.Strategy):
 
 
 def _targets(autoscaler: JSON) -> str:
-    """Return the present values and the targets of the metrics."""
     metrics = autoscaler["spec"].get("metrics", [])
     current = autoscaler["status"].get("currentMetrics") or []
     if not metrics:

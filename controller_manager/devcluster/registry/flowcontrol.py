@@ -19,7 +19,6 @@ _GROUP_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 
 
 def _missing(schema: JSON) -> str:
-    """Return whether the priority level of a schema is missing."""
     conditions = schema.get("status", {}).get("conditions", ())
     found = (each["status"] for each in conditions if each["type"] == "Dangling")
     return next(found, "?")

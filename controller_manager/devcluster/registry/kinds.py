@@ -302,6 +302,14 @@ def name_of(obj: JSON) -> str:
     return str(obj["metadata"]["name"])
 
 
+def true_conditions(obj: JSON) -> frozenset[str]:
+    """Return the types of the conditions in an object's status that are true."""
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return frozenset(
+        each.get("type", "") for each in conditions if each.get("status") == "True"
+    )
+
+
 def selector_text(selector: JSON | None) -> str:
     """Return a label selector as kubectl shows it."""
     if not selector:

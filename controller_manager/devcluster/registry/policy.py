@@ -17,7 +17,7 @@ from controller_manager.devcluster.validation.values import (
     validate_int_or_percent,
 )
 
-from .kinds import kind_of
+from .kinds import kind_of, true_conditions
 
 _LIMITS: Final = ("minAvailable", "maxUnavailable")
 
@@ -141,7 +141,6 @@ def _why_none_is_left(name: str, status: JSON) -> str:
 
 
 def _with_none_left(status: JSON, now: str) -> list[JSON]:
-    """Return the conditions of a budget whose last disruption is taken."""
     old = _condition(status)
     new = {
         "type": _ALLOWED,
@@ -159,11 +158,7 @@ def _with_none_left(status: JSON, now: str) -> list[JSON]:
 
 def _needs_none(budget: JSON, pod: JSON) -> bool:
     """Tell whether the eviction of an unready pod takes no disruption."""
-    ready = any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in pod.get("status", {}).get("conditions", [])
-    )
-    if ready:
+    if "Ready" in true_conditions(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

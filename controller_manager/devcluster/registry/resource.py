@@ -37,7 +37,6 @@ DEVICE_CLASSES: Final = kind_of(
 
 
 def _default_devices(spec: JSON) -> None:
-    """Fill in the allocation mode and the number of devices of each request."""
     for wanted in _wanted(spec.setdefault("devices", {})):
         mode = wanted.setdefault("allocationMode", "ExactCount")
         if mode == "ExactCount":

@@ -27,7 +27,6 @@ def _provisioner(name: str, field: str) -> list[statuses.Cause]:
 
 
 def _parameters(parameters: Mapping[str, str], field: str) -> list[statuses.Cause]:
-    """Check the number and the size of parameters."""
     if len(parameters) > _MOST_PARAMETERS:
         return [statuses.too_long(field, _MOST_PARAMETERS)]
     size = sum(len(key) + len(value) for key, value in parameters.items())

@@ -7,7 +7,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 
-from .kinds import kind_of
+from .kinds import kind_of, true_conditions
 
 # Stored versions
 
@@ -35,13 +35,6 @@ STORAGE_VERSIONS: Final = kind_of(
 _ENDS: Final = ("Succeeded", "Failed")
 
 
-def _is_true(status: JSON, name: str) -> bool:
-    return any(
-        each.get("type") == name and each.get("status") == "True"
-        for each in status.get("conditions", ())
-    )
-
-
 def _resource(migration: JSON) -> str:
     resource = migration["spec"]["resource"]
     parts = (resource.get("resource"), resource.get("group"))
@@ -50,8 +43,8 @@ def _resource(migration: JSON) -> str:
 
 def _state(migration: JSON) -> str:
     """Return the last condition that is true."""
-    states, status = (*_ENDS, "Running"), migration["status"]
-    return next((each for each in states if _is_true(status, each)), "")
+    found = true_conditions(migration)
+    return next((each for each in (*_ENDS, "Running") if each in found), "")
 
 
 MIGRATIONS: Final = kind_of(

@@ -22,7 +22,6 @@ _NO_LIMIT: Final = "Limit must be set for non overcommitable resources"
 
 
 def _resources(resources: JSON, field: str) -> Iterator[Cause]:
-    """Yield the errors in the requests and the limits of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for resource, amount in limits.items():
         yield from _validate(resource, amount, f"{field}.limits[{resource}]")

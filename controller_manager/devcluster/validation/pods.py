@@ -84,7 +84,6 @@ _COMPARISONS: Final = ("Gt", "Lt")
 
 
 def _operator(requirement: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    """Check that a requirement of nodes has the values that its operator needs."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     where = f"{path}values"
     if operator in ("In", "NotIn"):

@@ -174,7 +174,6 @@ def validate_port(port: Any, field: str) -> list[Cause]:
 
 
 def _problems_of_port(name: str) -> list[str]:
-    """Return why a text cannot be the name of a port."""
     found = (
         (
             len(name) > _LONGEST_PORT_NAME,
@@ -260,7 +259,6 @@ def _unfit_text(text: str) -> tuple[str, ...]:
 
 
 def _unfit(address: Address) -> list[str]:
-    """Return why an address cannot be that of an endpoint."""
     found = (
         (address.is_unspecified, f"unspecified ({address})"),
         (address.is_loopback, "in the loopback range (127.0.0.0/8, ::1/128)"),

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.types import Type
+from controller_manager.devcluster.registry.apiextensions.schemas.rules import checked
 from controller_manager.devcluster.registry.kinds import kind_of, selector_text
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
@@ -73,7 +74,6 @@ _EMPTY: Final = "must be non-empty if specified"
 
 
 def _mutations(spec: JSON, _: str, __: JSON) -> list[Cause]:
-    """Check variables and mutations (validateMutatingAdmissionPolicySpec)."""
     params = "paramKind" in spec
     causes, known = _validate_variables(spec, params=params)
     names = webhooks.declared(params=params, variables=known or None, patches=True)
@@ -113,7 +113,6 @@ def _validate_mutation(
 
 
 def _validations(obj: JSON, _: str, __: JSON) -> list[Cause]:
-    """Check variables, validations and audit annotations."""
     spec, policy = obj["spec"], obj["metadata"].get("name", "")
     params, validations = "paramKind" in spec, spec.get("validations", [])
     annotations = spec.get("auditAnnotations", [])
@@ -149,7 +148,7 @@ def _validate_variables(
     for number, variable in enumerate(spec.get("variables", [])):
         names = webhooks.declared(params=params, variables=known)
         causes += _validate_variable(variable, f"spec.variables[{number}]", names)
-        known[variable.get("name", "")] = webhooks.type_of(
+        _, _, known[variable.get("name", "")] = checked(
             variable.get("expression", ""), names
         )
     return causes, known
@@ -280,7 +279,6 @@ MUTATING_POLICIES: Final = kind_of(
 
 
 def _reference(binding: JSON) -> str:
-    """Return a reference to parameters as kubectl shows it."""
     reference = binding["spec"].get("paramRef")
     if not reference:
         return "<unset>"

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel import syntax
-from controller_manager.cel.checker import check
 from controller_manager.cel.types import (
     BOOL,
     DYN,
@@ -23,7 +22,7 @@ from controller_manager.cel.types import (
     object_of,
 )
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
-    program_of,
+    checked,
 )
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import (
@@ -123,28 +122,15 @@ def declared(
     return names
 
 
-def type_of(expression: str, names: Mapping[str, Type]) -> Type:
-    """Return the type of an expression, "" if it is unknown or has errors."""
-    try:
-        return check(program_of(expression).node, names).type
-    except syntax.SyntaxProblem:
-        return DYN
-
-
 def problem_of(expression: str, names: Mapping[str, Type], *wanted: str) -> str:
     """Return why an expression cannot be compiled, "" if it can.
 
     `wanted` are the types that its value may have; an empty set allows all types.
     """
-    try:
-        program = program_of(expression)
-    except syntax.SyntaxProblem as error:
-        return f"compilation failed: {error}"
-    checked = check(program.node, names)
-    problems = {*program.problems(frozenset(names)), *checked.problems}
-    if problems:
-        return f"compilation failed: {syntax.text_of(expression, sorted(problems))}"
-    found = _shown_type(program.node, checked.type)
+    problem, root, type_ = checked(expression, names)
+    if problem or root is None:
+        return problem
+    found = _shown_type(root, type_)
     if not wanted or not found or found in wanted:
         return ""
     if len(wanted) == 1:

@@ -409,7 +409,6 @@ class CustomResourceStrategy(strategy.Strategy):
         ]
 
     def _validate_replicas(self, obj: Any) -> Sequence[Cause]:
-        """Check the replicas that the scale shows."""
         found = obj
         for name in self._replicas:
             found = found.get(name) if isinstance(found, dict) else None

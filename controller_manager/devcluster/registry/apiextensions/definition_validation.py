@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.registry.admissionregistration import webhooks
+from controller_manager.devcluster.registry.kinds import true_conditions
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -141,23 +142,9 @@ def _bundle(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
 
 
 def _client(definition: JSON) -> JSON:
-    """Return the ``clientConfig`` of a definition, empty without one."""
     webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}
     config: JSON = webhook.get("clientConfig") or {}
     return config
-
-
-def is_established(definition: JSON) -> bool:
-    """Tell whether the kinds of a definition are served."""
-    conditions = definition.get("status", {}).get("conditions") or []
-    return is_true(conditions, "Established")
-
-
-def is_true(conditions: list[JSON], type_: str) -> bool:
-    """Tell whether a condition is true."""
-    return any(
-        each["type"] == type_ and each["status"] == "True" for each in conditions
-    )
 
 
 # Columns and subresources
@@ -357,7 +344,6 @@ def _has_status(version: JSON) -> bool:
 
 
 def _warning(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    """Check the warning about a deprecated version."""
     warning, is_deprecated = (
         version.get("deprecationWarning"),
         version.get("deprecated"),
@@ -497,16 +483,18 @@ def _own_name(definition: JSON, _: str, __: JSON) -> Iterator[Cause]:
         yield invalid("metadata.name", shown(name), why)
 
 
-def _was_established(_: JSON, old: JSON) -> bool:
-    return is_established(old)
-
-
 RULES: Final = table("""
     spec:
       include DEFINITION
     hook stored_versions
     """)
 NEW_RULES: Final = table("hook approval own_name")
+
+
+def _was_established(_: JSON, old: JSON) -> bool:
+    return "Established" in true_conditions(old)
+
+
 UPDATE_RULES: Final = table("""
     when was_established:
       spec change:

@@ -27,7 +27,7 @@ from controller_manager.devcluster.apiserver.objects import (
 )
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.apiregistration import sync_custom_services
-from controller_manager.devcluster.registry.kinds import kind_of
+from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
 from controller_manager.devcluster.storage import Storage
 
 from . import definition_validation
@@ -77,12 +77,10 @@ def is_settled(definition: JSON) -> bool:
     Accepted names stay accepted, also if other definitions ask for the same names.
     """
     metadata, status = definition["metadata"], definition.get("status", {})
-    conditions = status.get("conditions") or []
     return (
         "deletionTimestamp" not in metadata
         and status.get("acceptedNames") == definition["spec"]["names"]
-        and definition_validation.is_true(conditions, "NamesAccepted")
-        and definition_validation.is_true(conditions, "Established")
+        and true_conditions(definition) >= {"NamesAccepted", "Established"}
         and definition_validation.approval_condition(definition) is None
     )
 
@@ -108,7 +106,7 @@ def new_status(definition: JSON, taken: Taken, now: str) -> JSON:
     if "categories" in wanted:
         accepted["categories"] = wanted["categories"]
     conditions = list(status.get("conditions") or ())
-    for condition in _conditions(definition, conditions, conflict):
+    for condition in _conditions(definition, conflict):
         conditions = _with_condition(conditions, condition, now)
     return {**status, "conditions": conditions, "acceptedNames": accepted}
 
@@ -128,16 +126,15 @@ def _conflicts(wanted: Any, accepted: Any, taken: set[str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
-def _conditions(
-    definition: JSON, known: list[JSON], conflict: tuple[str, str] | None
-) -> Iterable[JSON]:
+def _conditions(definition: JSON, conflict: tuple[str, str] | None) -> Iterable[JSON]:
+    is_established = "Established" in true_conditions(definition)
     if conflict is None:
         yield _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
-        if not definition_validation.is_true(known, "Established"):
+        if not is_established:
             yield _established(definition)
     else:
         yield _condition("NamesAccepted", "False", *conflict)
-        if not definition_validation.is_true(known, "Established"):
+        if not is_established:
             message = "not all names are accepted"
             yield _condition("Established", "False", "NotAccepted", message)
     if "deletionTimestamp" in definition["metadata"]:
@@ -149,7 +146,6 @@ def _conditions(
 
 
 def _established(definition: JSON) -> JSON:
-    """Return the condition Established of a definition whose names are accepted."""
     if not definition_validation.has_valid_bundle(definition):
         why = "The conversion webhook CABundle is invalid"
         return _condition("Established", "False", "InvalidCABundle", why)
@@ -360,7 +356,7 @@ def _serve(objects: Objects, catalogue: Catalogue) -> None:
     wanted = {
         origin_of(each): each
         for each in _definitions(objects)
-        if definition_validation.is_established(each)
+        if "Established" in true_conditions(each)
     }
     served: set[Origin] = set()
     for kind in catalogue.all():

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
+from controller_manager.devcluster.registry.kinds import true_conditions
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.validation.text import table
@@ -252,10 +253,7 @@ def _template_changes(job: JSON, old: JSON) -> bool:
     """
     before, after = old["spec"]["template"], job["spec"]["template"]
     status = old.get("status", {})
-    stopped = "startTime" not in status or any(
-        each["type"] == "Suspended" and each["status"] == "True"
-        for each in status.get("conditions", [])
-    )
+    stopped = "startTime" not in status or "Suspended" in true_conditions(old)
     if old["spec"].get("suspend") and stopped and not status.get("active"):
         before, after = _without_mutable_fields(before), _without_mutable_fields(after)
     return bool(before != after)
@@ -307,8 +305,7 @@ class _Change:
         self.spec: JSON = new["spec"]
         self.before: JSON = old.get("status", {})
         self.after: JSON = new.get("status", {})
-        self.had = _true_conditions(self.before)
-        self.has = _true_conditions(self.after)
+        self.had, self.has = true_conditions(old), true_conditions(new)
         self.limited = "backoffLimitPerIndex" in self.spec
 
     def switches(self, *conditions: str) -> bool:
@@ -331,14 +328,6 @@ class _Change:
     def only(self, condition: str, other: str) -> bool:
         """Tell whether one condition is true without the other."""
         return condition in self.has and other not in self.has
-
-
-def _true_conditions(status: JSON) -> frozenset[str]:
-    return frozenset(
-        each.get("type", "")
-        for each in status.get("conditions", [])
-        if each.get("status") == "True"
-    )
 
 
 def _conditions(detail: str) -> Cause:

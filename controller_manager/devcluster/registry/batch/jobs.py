@@ -7,7 +7,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.core import templates
-from controller_manager.devcluster.registry.kinds import kind_of
+from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
 from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -34,7 +34,6 @@ _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 
 
 def _own_labels(job: JSON) -> dict[str, str]:
-    """Return the labels of the pods of a job that selects its own pods."""
     uid, name = job["metadata"]["uid"], job["metadata"].get("name", "")
     return {
         "batch.kubernetes.io/controller-uid": uid,
@@ -132,11 +131,7 @@ class _JobStrategy(Strategy):
 
 
 def _status(obj: JSON) -> str:
-    conditions = {
-        each["type"]
-        for each in obj.get("status", {}).get("conditions", [])
-        if each["status"] == "True"
-    }
+    conditions = true_conditions(obj)
     for condition in ("Complete", "Failed"):
         if condition in conditions:
             return condition

@@ -34,7 +34,6 @@ _IMMUTABLE: Final = table("""
 
 
 def _size_of_base64(text: str) -> int:
-    """Return the number of bytes that a text in base64 stands for."""
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
@@ -101,7 +100,6 @@ def _size_of_secret(data: JSON, field: str) -> Iterator[statuses.Cause]:
 
 
 def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
-    """Yield what a secret lacks for its type."""
     kind, data = secret.get("type", ""), secret.get("data") or {}
     if kind == _SECRET_TOKEN:
         annotations = secret["metadata"].get("annotations") or {}
@@ -187,7 +185,6 @@ def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User
 
 
 def _proves(secret: secrets.Secret, identity: str, proof: str) -> bool:
-    """Tell whether the secret has this id and this token."""
     known = secrets.bytes_of(secrets.decoded(secret, "token-secret"))
     return (
         secrets.is_bootstrap_token(secret)

@@ -73,7 +73,6 @@ def _count(event: JSON) -> int:
 
 
 def _source(obj: JSON) -> str:
-    """Return the component that reported an event, and its host."""
     source = obj.get("source", {})
     found = (
         source.get("component") or obj.get("reportingComponent", ""),

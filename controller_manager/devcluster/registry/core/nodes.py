@@ -58,7 +58,6 @@ def _taints(spec: JSON, _: str, __: JSON) -> list[statuses.Cause]:
 
 
 def _status(node: JSON) -> str:
-    """Return whether a node is ready, and whether it is cordoned."""
     conditions = node.get("status", {}).get("conditions", ())
     ready = [each["status"] for each in conditions if each.get("type") == "Ready"]
     state = "Unknown"
@@ -70,7 +69,6 @@ def _status(node: JSON) -> str:
 
 
 def _roles(node: JSON) -> str:
-    """Return the roles that the labels of a node name."""
     labels = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
     roles.add(labels.get(_OLDER_ROLE, ""))
@@ -78,7 +76,6 @@ def _roles(node: JSON) -> str:
 
 
 def _address(node: JSON, type_: str) -> str | None:
-    """Return the first address of a type."""
     addresses = node.get("status", {}).get("addresses", ())
     found = (each["address"] for each in addresses if each.get("type") == type_)
     return next(found, None)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.apiserver import strategy
-from controller_manager.devcluster.registry.kinds import name_of
+from controller_manager.devcluster.registry.kinds import name_of, true_conditions
 
 POD_COLUMNS: Final = (
     strategy.NAME,
@@ -116,7 +116,7 @@ def _running(pod: JSON) -> _Shown:
         elif each.get("ready") and "running" in state:
             running = True
     if reason == "Completed" and running:
-        reason = "Running" if _is_ready(status) else "NotReady"
+        reason = "Running" if "Ready" in true_conditions(pod) else "NotReady"
     sidecars = _sidecars(pod)
     restarts, last = _restarts([*statuses, *sidecars])
     return _Shown(reason, restarts, last)
@@ -129,13 +129,6 @@ def _ended(state: JSON) -> str:
     if signal := state.get("signal"):
         return f"Signal:{signal}"
     return f"ExitCode:{state.get('exitCode', 0)}"
-
-
-def _is_ready(status: JSON) -> bool:
-    return any(
-        each.get("type") == "Ready" and each.get("status") == "True"
-        for each in status.get("conditions", [])
-    )
 
 
 def _sidecars(pod: JSON) -> list[JSON]:
@@ -177,9 +170,5 @@ def _gates(pod: JSON) -> str:
     gates = [each["conditionType"] for each in pod["spec"].get("readinessGates", [])]
     if not gates:
         return strategy.NONE
-    true = {
-        each.get("type")
-        for each in pod.get("status", {}).get("conditions", [])
-        if each.get("status") == "True"
-    }
+    true = true_conditions(pod)
     return f"{sum(gate in true for gate in gates)}/{len(gates)}"

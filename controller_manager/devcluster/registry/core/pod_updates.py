@@ -186,7 +186,6 @@ def _drops_toleration(spec: JSON, old: JSON) -> bool:
 
 
 def _gates(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
-    """Check that an update adds no scheduling gates."""
     known = {each["name"] for each in old.get("schedulingGates", ())}
     for number, each in enumerate(spec.get("schedulingGates", ())):
         if (name := each["name"]) not in known:
@@ -242,7 +241,6 @@ def _restarted(old: JSON, new: JSON, name: str, *, fails_too: bool) -> Iterator[
 
 
 def _restartable(spec: JSON) -> list[str]:
-    """Return the names of the init containers that keep running."""
     return [
         each["name"]
         for each in spec.get("initContainers", [])
@@ -421,7 +419,6 @@ def _removed(old: JSON, new: JSON, field: str) -> Iterator[Cause]:
 
 
 def _without_amounts(container: JSON) -> JSON:
-    """Return a container without its amounts of cpu and memory."""
     resources = container.get("resources") or {}
     rest = {
         name: {

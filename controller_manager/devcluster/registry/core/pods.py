@@ -133,7 +133,6 @@ def _ask_budget(call: Call, pod: JSON, *, dry_run: bool) -> None:
 
 
 def _mark_disrupted(call: Call, pod: JSON) -> None:
-    """Add the condition DisruptionTarget to the status of a pod."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",

@@ -85,7 +85,6 @@ _NO_VALUES: Final = (
 
 
 def _amounts(amounts: JSON, field: str) -> Iterator[Cause]:
-    """Check names and amounts of limits or of usage."""
     for name, amount in amounts.items():
         where = f"{field}[{name}]"
         if "/" not in name and name not in _STANDARD and not limits_huge_pages(name):

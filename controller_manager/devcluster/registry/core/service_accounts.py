@@ -82,7 +82,6 @@ class AccountTokens:
         return account_user(namespace, name, uid)
 
     def _living(self, kind: Kind, namespace: str, name: str) -> JSON | None:
-        """Return an object that is not being deleted."""
         if not self._objects.has(kind, namespace, name):
             return None
         obj = self._objects.find(kind, namespace, name).obj

@@ -462,7 +462,6 @@ def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None
 
 
 def _addresses_of(obj: JSON | None) -> set[str]:
-    """Return the addresses of a service, in canonical form."""
     texts = obj["spec"].get("clusterIPs", ()) if obj else ()
     addresses = map(parse_address, texts)
     return {str(each) for each in addresses if each is not None}

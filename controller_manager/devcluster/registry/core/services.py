@@ -35,7 +35,6 @@ def _endpoints(obj: JSON) -> list[str]:
 
 
 def _addresses(subset: JSON) -> list[str]:
-    """Return the ready addresses of a subset, with each of its ports."""
     addresses = [each["ip"] for each in subset.get("addresses", ())]
     if not subset.get("ports"):
         return addresses
@@ -75,7 +74,6 @@ ENDPOINTS: Final = kind_of(
 
 
 def _external(obj: JSON) -> str:
-    """Return the external addresses of a service."""
     spec = obj["spec"]
     if spec["type"] == EXTERNAL_NAME:
         return str(spec["externalName"])
@@ -97,7 +95,6 @@ def _ports(obj: JSON) -> str:
 
 
 def _label_selector(obj: JSON) -> JSON | None:
-    """Return the LabelSelector of the service's pods."""
     selector = obj["spec"].get("selector")
     return {"matchLabels": selector} if selector else None
 
@@ -194,7 +191,6 @@ _AFFINITY_SECONDS: Final = 10800
 
 
 def _default_service(obj: JSON) -> None:
-    """Fill in the type, the ports and the policies."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")

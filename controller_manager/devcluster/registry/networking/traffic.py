@@ -33,7 +33,6 @@ TYPED_REFERENCE: Final = table("""
 
 
 def _parameters(ingress_class: JSON) -> str:
-    """Return the reference to the parameters of a class."""
     parameters = ingress_class["spec"].get("parameters")
     if not parameters:
         return "<none>"
@@ -81,7 +80,6 @@ def _no_address(name: str, _: str) -> Iterator[str]:
 
 
 def _path(path: JSON, where: str, _: JSON) -> Iterator[Cause]:
-    """Check the path by its type."""
     kind, text, where = path["pathType"], path.get("path", ""), f"{where}path"
     if kind not in _PATH_TYPES:
         return
@@ -240,7 +238,6 @@ def _types(types: Sequence[str], field: str) -> Iterator[Cause]:
 
 
 def _last_port(port: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    """Check the end of a range of ports."""
     first, last, where = port.get("port"), port["endPort"], f"{path}endPort"
     if first is None:
         why = "may not be specified when `port` is not specified"

@@ -90,7 +90,6 @@ def missing(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
 
 
 def _count(rule: Rule) -> int:
-    """Return the number of parts of a rule."""
     groups, resources, names, paths = (
         len(rule.get(field) or ())
         for field in ("apiGroups", "resources", "resourceNames", _PATHS)
@@ -100,8 +99,6 @@ def _count(rule: Rule) -> int:
 
 
 def _covers_whole(held: Rule, rule: Rule) -> bool:
-    """Tell whether a rule covers another one with all its parts."""
-
     def among(field: str) -> bool:
         return all(_among(each, held.get(field)) for each in rule.get(field) or ())
 
@@ -258,7 +255,6 @@ class BindingIndex:
 
 
 def _entries(key: Key, binding: JSON) -> Iterator[tuple[str, _Subject]]:
-    """Yield the keys of a binding in the index."""
     namespace = key[0]
     for subject in binding.get("subjects") or ():
         if found := _as_user_or_group(subject, namespace):

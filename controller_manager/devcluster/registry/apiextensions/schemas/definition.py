@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.cel.checker import check
-from controller_manager.cel.syntax import SyntaxProblem, text_of
+from controller_manager.cel.syntax import SyntaxProblem
 from controller_manager.cel.types import Optional, Scalar, Type
-from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.scheme.names import PatternProblem, compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -33,7 +31,7 @@ from .keywords import (
     key,
     properties_of,
 )
-from .rules import declared_type, program_of
+from .rules import checked, declared_type, program_of
 
 # Validation of a CEL rule in a definition (apiextensions, schema/cel).
 
@@ -105,24 +103,11 @@ def _validate_rule(rule: JSON, types: dict[str, Type], path: str) -> Iterator[Ca
     ):
         if name not in rule:
             continue
-        problem = _problem(rule[name], known, wanted, detail)
+        problem, _, found = checked(rule[name], known)
+        if not problem and isinstance(found, Scalar) and found.name != wanted:
+            problem = detail
         if problem:
             yield invalid(child(path, name), shown(rule), problem)
-
-
-def _problem(text: str, types: dict[str, Type], wanted: str, detail: str) -> str:
-    """Return why an expression cannot be a rule, "" if it can."""
-    try:
-        program: Program = program_of(text)
-    except SyntaxProblem as error:
-        return f"compilation failed: {error}"
-    checked = check(program.node, types)
-    problems = [*program.problems(frozenset(types)), *checked.problems]
-    if problems:
-        return f"compilation failed: {text_of(text, sorted({*problems}))}"
-    if isinstance(checked.type, Scalar) and checked.type.name != wanted:
-        return detail
-    return ""
 
 
 def _validate_transition(rule: JSON, uncorrelatable: str, path: str) -> Iterator[Cause]:
@@ -440,7 +425,6 @@ def _validate_type(schema: JSON, level: str, path: str) -> Iterator[Cause]:
 
 
 def _validate_resource(schema: JSON, level: str, path: str) -> Iterator[Cause]:
-    """Check the fields that each resource has."""
     is_embedded, known = schema.get(EMBEDDED, False), properties_of(schema)
     if is_embedded and schema.get("additionalProperties") is not None:
         detail = f"must not be used if {EMBEDDED} is set"

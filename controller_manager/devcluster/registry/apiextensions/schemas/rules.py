@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
-from controller_manager.cel import types
+from controller_manager.cel import syntax, types
+from controller_manager.cel.checker import check
 from controller_manager.cel.schemas import SCALARS
 from controller_manager.cel.types import escaped
 from controller_manager.devcluster.cel.estimates import Bounds, estimated_cost
@@ -122,7 +123,6 @@ def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
 
 
 def _midnight(text: str) -> datetime:
-    """Return the time at which a day begins; raises ValueError for an invalid day."""
     day = parse_day(text)
     if day is None:
         msg = f"{text!r} is no day"
@@ -182,6 +182,24 @@ _MOST_CHARACTERS: Final = 5 << 10
 def program_of(expression: str) -> Program:
     """Return an expression, ready to be evaluated; raises SyntaxProblem."""
     return Program(expression)
+
+
+def checked(
+    expression: str, names: Mapping[str, types.Type]
+) -> tuple[str, syntax.Node | None, types.Type]:
+    """Compile an expression that may use these names, with their types.
+
+    Return why it cannot be compiled, "" if it can, its root and its type.
+    """
+    try:
+        program = program_of(expression)
+    except syntax.SyntaxProblem as error:
+        return f"compilation failed: {error}", None, types.DYN
+    found, why = check(program.node, names), ""
+    if problems := {*program.problems(frozenset(names)), *found.problems}:
+        text = syntax.text_of(expression, sorted(problems))
+        why = f"compilation failed: {text}"
+    return why, program.node, found.type
 
 
 class _CallLimitError(Exception):
