@@ -83,6 +83,11 @@ class Hands(Cluster):
     def names(self, resource: Known) -> list[str]:
         return sorted(each["metadata"]["name"] for each in self.all(resource))
 
+    def only(self, resource: Known) -> str:
+        """Return the name of the only object of a resource."""
+        (name,) = self.names(resource)
+        return name
+
     def finalizers(self, resource: Known) -> dict[str, list[str]]:
         """Return the finalizers of all objects by name."""
         found = [each["metadata"] for each in self.all(resource)]
@@ -96,6 +101,10 @@ class Hands(Cluster):
             + (f" x{each['count']}" if counted else "")
             for each in self.all(EVENTS)
         )
+
+    def told_of(self) -> list[str]:
+        """Return the kinds of the objects that events are about."""
+        return [each["involvedObject"]["kind"] for each in self.all(EVENTS)]
 
     def _kind(self, resource: Known, at: str) -> tuple[Kind, str]:
         catalogue = self.server.catalogue

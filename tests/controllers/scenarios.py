@@ -16,7 +16,8 @@ its refusal. Further calls are
   before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
 * ``writes``, as method, path and status; ``methods`` and ``answers`` have these only;
   ``sent 0 spec.a``, the body of a write, or a part of it; ``forget`` forgets them;
-* ``before PUT /status times=2``: plays steps before the first requests to that path;
+* ``before PUT /status times=2``: plays steps before the first requests whose paths
+  end so, ``*`` for all;
   ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
   404: text``; ``accept``; ``seen``, the number of all those requests;
 * ``silence pods`` and ``speak pods``, for the watches of a resource;
@@ -180,7 +181,8 @@ class _Player:
     def _meddle(self, method: str, path: str, act: Any, times: int) -> None:
         assert not self.is_confined
         inner = self._watches.inner
-        meddler = Before(self._cluster, method, path, act, times, inner)
+        end = path.removeprefix("*")
+        meddler = Before(self._cluster, method, end, act, times, inner)
         self._meddlers.append(meddler)
         self._watches.inner = meddler
 

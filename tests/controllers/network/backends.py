@@ -1,17 +1,13 @@
 """Services, pods and Endpoints on a cluster in memory, for tests of controllers."""
 
-import asyncio
 from typing import Any
 
 import msgspec
 
-from controller_manager.api.core.services import ENDPOINTS, SERVICES, Endpoints
+from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.inmemory import InMemoryTransport
-from tests.clusters import TOKEN
 from tests.controllers.hands import Hands
 
 PORTS = [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]
@@ -66,22 +62,24 @@ class Services(Hands):
     def add_endpoints(self, name: str, *ips: str, **metadata: Any) -> None:
         self.put(ENDPOINTS, name, metadata=metadata, subsets=[subset_json(*ips)])
 
-    def endpoints(self, name: str = "web") -> Endpoints | None:
+    def ready(self, name: str = "web") -> list[str] | None:
+        """Return the addresses of Endpoints that are ready; `None`: no Endpoints."""
         if name not in self.names(ENDPOINTS):
             return None
-        found = msgspec.json.encode(self.stored(ENDPOINTS, name))
-        return msgspec.json.decode(found, type=Endpoints)
-
-    async def ready(self, name: str = "web") -> list[str] | None:
-        """Return the addresses that are ready after a second; `None`: no Endpoints."""
-        await asyncio.sleep(1)
-        found = self.endpoints(name)
-        if found is None:
-            return None
         return [
-            address.ip
-            for subset in found.subsets or ()
-            for address in subset.addresses or ()
+            address["ip"]
+            for subset in self.stored(ENDPOINTS, name).get("subsets") or ()
+            for address in subset.get("addresses") or ()
+        ]
+
+    def labelled(self, label: str) -> list[str]:
+        """Return the values of a label of all slices."""
+        found = [each.metadata.labels or {} for each in self.slices()]
+        return sorted(each[label] for each in found)
+
+    def contents(self) -> list[tuple[object, ...]]:
+        return [
+            (each.endpoints, each.ports, each.address_type) for each in self.slices()
         ]
 
     def slices(self) -> list[EndpointSlice]:
@@ -95,18 +93,3 @@ class Services(Hands):
             sorted(one for e in each.endpoints or () for one in e.addresses or ())
             for each in self.slices()
         )
-
-
-class Refusing(InMemoryTransport):
-    """Refuses the first writes of a method: with these answers, then no more."""
-
-    def __init__(self, cluster: Hands, method: str, *answers: Response) -> None:
-        super().__init__(cluster.server, TOKEN)
-        self._method = method
-        self._answers = list(answers)
-
-    async def request(self, request: Request) -> Response:
-        is_event = "/events" in request.path
-        if self._answers and request.method == self._method and not is_event:
-            return self._answers.pop(0)
-        return await super().request(request)

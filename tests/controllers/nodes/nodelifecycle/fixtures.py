@@ -161,7 +161,7 @@ class Kubelets(Hands):
             if each["type"] == "Ready"
         }
 
-    def told_of(self, name: str) -> list[str]:
+    def reasons_of(self, name: str) -> list[str]:
         """Return the reasons of the events about an object."""
         return sorted(
             each["reason"]

@@ -164,7 +164,7 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Kubelets) -> N
         assert (cluster.statuses("a"))["Ready"] == "True"
         await asyncio.sleep(5)
         assert (cluster.statuses("a"))["Ready"] == "Unknown"
-    assert cluster.told_of("a") == [
+    assert cluster.reasons_of("a") == [
         "NodeNotReady",
         "RegisteredNode",
         "RegisteredNode",
