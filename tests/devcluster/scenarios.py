@@ -14,14 +14,18 @@ A step is a request with its body, and what is expected of the answer::
 
 ``NEW`` posts the minimal object of a kind with a change, ``POD p`` a pod with its spec,
 its ``annotations`` and the fields of its ``container``, ``EDIT`` puts a changed object,
-``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds pass. A
-path is ``/whole``, or ``namespace:resource.version.group/name/subresource``. Expected
-are a code below 300, or ``code``; ``says``, a message, "" for none; ``causes``;
-``warns``; the ``names`` and the ``rows`` of a list; ``managers`` with their fields; the
-``rest``, all but the metadata; ``text``, the body; ``condition X``, as status, reason
-and message; ``told p``, the events of a pod; ``unwritten``, that nothing was stored;
-else the value at a path, null for none, which may begin at the first ``container`` or
-``init`` container of a status. ``keep`` names values for later steps.
+``STORE`` changes one in the store, without any check; ``COMPACT`` drops the history of
+a resource; ``WATCH`` reads a watch to its end; ``WAIT 5`` lets seconds pass. A path is
+``/whole``, or ``namespace:resource.version.group/name/subresource``. A body that is a
+text is sent as it is. ``accept``, ``type``, ``agent`` and ``has`` are headers of the
+request: what is accepted, the type of the body, the client, and the tag of a document
+that it has. Expected are a code below 300, or ``code``; ``says``, a message, "" for
+none; ``causes``; ``warns``; the ``names`` and the ``rows`` of a list; the ``events`` of
+a watch; ``managers`` with their fields; the ``rest``, all but the metadata; ``text``,
+the body; ``header X``; ``condition X``, as status, reason and message; ``told p``, the
+events of a pod; ``unwritten``, that nothing was stored; else the value at a path, null
+for none, which may begin at the first ``container`` or ``init`` container of a status.
+``keep`` names values for later steps.
 """
 
 import asyncio
@@ -36,7 +40,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.scheme.patches import merge_patch
@@ -52,6 +56,13 @@ TYPES: Final = {
     "STRATEGIC": "application/strategic-merge-patch+json",
     "JSONPATCH": "application/json-patch+json",
     "APPLY": "application/apply-patch+yaml",
+}
+
+HEADERS: Final = {
+    "accept": "accept",
+    "agent": "user_agent",
+    "has": "if_none_match",
+    "type": "content_type",
 }
 
 
@@ -102,10 +113,15 @@ class _Player:
         if verb == "STORE":
             self._store(target, body)
             return
+        if verb == "COMPACT":
+            self._cluster.server.storage.collection(target).compact()
+            return
         if verb == "POD":
             verb, target, body = "POST", "pods", _pod(target, body or {})
         before = self._cluster.server.storage.version
         headers = {"accept": TABLE} if "rows" in expected else {}
+        for key in HEADERS.keys() & expected.keys():
+            headers[HEADERS[key]] = expected.pop(key)
         answer = await self._send(verb, target, body, user or TOKEN, headers)
         found = json.loads(answer.body) if answer.body[:1] == b"{" else {}
         for name, path in expected.pop("keep", {}).items():
@@ -136,15 +152,32 @@ class _Player:
         if verb == "EDIT":
             current = await self._send("GET", path, None, token, {})
             body = merge_patch(json.loads(current.body), body)
+        if verb == "WATCH":
+            return await self._watched(path, query, token, headers)
         method = {"NEW": "POST", "EDIT": "PUT", **dict.fromkeys(TYPES, "PATCH")}
         return await call(
             self._cluster,
             method.get(verb, verb),
             f"{path}?{query}" if query else path,
-            b"" if body is None else json.dumps(body).encode(),
+            _content(body),
             authorization=f"Bearer {token}",
             **headers,
         )
+
+    async def _watched(
+        self, path: str, query: str, token: str, headers: dict[str, str]
+    ) -> Response:
+        """Return all events of a watch as one object, or the refusal."""
+        given = dict(each.partition("=")[::2] for each in query.split("&"))
+        pairs = tuple({"watch": "1", **given}.items())
+        sent = {"authorization": f"Bearer {token}", **headers}
+        answer = await self._cluster.server.handle(Request("GET", path, pairs, sent))
+        if isinstance(answer, Response):
+            return answer
+        lines = [line async for each in answer.chunks() for line in each.splitlines()]
+        await answer.close()
+        body = {"kind": "Watch", "items": list(map(json.loads, lines))}
+        return Response(answer.status, answer.headers, json.dumps(body).encode())
 
     def _path(self, text: str) -> tuple[str, Kind]:
         namespace, _, rest = text.rpartition(":")
@@ -164,6 +197,14 @@ class _Player:
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         old = stored.obj if stored else {**head, "metadata": {"name": name}}
         objects.storage.collection(kind.resource).put(key, merge_patch(old, change))
+
+
+def _content(body: Any) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    return b"" if body is None else json.dumps(body).encode()
 
 
 def _pod(name: str, given: JSON) -> JSON:
@@ -201,7 +242,8 @@ def _filled(value: Any, values: JSON) -> Any:
     if value[0] == "$" and value[1:] in values:
         found = values[value[1:]]
         return found if found == value else _filled(found, values)
-    return _NAME.sub(lambda each: str(values.get(each[1], each[0])), value)
+    text = _NAME.sub(lambda each: str(values.get(each[1], each[0])), value)
+    return text if text == value else _filled(text, values)
 
 
 _NAME: Final = re.compile(r"\$(\w+)")
@@ -241,6 +283,8 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
             return warnings(answer)
         case "names":
             return [each["metadata"]["name"] for each in found["items"]]
+        case "events":
+            return [_event(each["type"], each["object"]) for each in found["items"]]
         case "managers":
             return {
                 f"{each['manager']} {each['operation']}": each["fieldsV1"]
@@ -253,6 +297,8 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
         case "rows":
             return [each["cells"] for each in found["rows"]]
     word, _, of = name.partition(" ")
+    if word == "header":
+        return answer.headers.get(of)
     if word == "condition":
         conditions = found["status"]["conditions"]
         condition: JSON = next((each for each in conditions if each["type"] == of), {})
@@ -261,6 +307,15 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
     if word == "told":
         return [_told(each) for each in found["items"] if _is_about(each, of)]
     return _value(found, name)
+
+
+def _event(type_: str, obj: JSON) -> str:
+    """Return an event of a watch: with a name, a code, or the version of a bookmark."""
+    metadata = obj["metadata"]
+    if type_ == "BOOKMARK":
+        is_first = "annotations" in metadata
+        return f"BOOKMARK {'of the start' if is_first else metadata['resourceVersion']}"
+    return f"{type_} {obj['code'] if type_ == 'ERROR' else metadata['name']}"
 
 
 def _is_about(event: JSON, name: str) -> bool:

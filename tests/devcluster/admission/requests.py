@@ -1,7 +1,6 @@
 """Requests of a client, with what admission says about them."""
 
 import json
-import re
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
@@ -18,23 +17,9 @@ async def post(cluster: Cluster, path: str, obj: JSON) -> JSON:
     return decoded(answer)
 
 
-async def patch(cluster: Cluster, path: str, change: JSON) -> JSON:
-    """Change an object by a merge patch; return the answer."""
-    body = json.dumps(change).encode()
-    merge = "application/merge-patch+json"
-    return decoded(await call(cluster, "PATCH", path, body, content_type=merge))
-
-
 def decoded(answer: Response) -> JSON:
     found: JSON = json.loads(answer.body)
     return found
-
-
-def warnings(answer: Response) -> list[str]:
-    """Return the texts of the Warning headers of an answer."""
-    header = next((v for k, v in answer.headers.items() if k.lower() == "warning"), "")
-    texts = re.findall(r'299 - "((?:[^"\\]|\\.)*)"', header)
-    return [text.replace('\\"', '"') for text in texts]
 
 
 def pod(name: str = "p", **spec: Any) -> JSON:
