@@ -5,7 +5,8 @@ a list of steps, or ``steps``, and besides
 
 * ``cluster``: the arguments of its cluster, and ``users``: their groups by their names;
 * ``nodes``: the arguments of its nodes, if it has any;
-* ``row`` and ``rows``: it is played with each row, in which ``$name`` has a value.
+* ``row`` and ``rows``: it is played with each row; ``$name`` or ``${name}`` stands for
+  a value of the row.
 
 A step is a request with its body, and what is expected of the answer::
 
@@ -242,11 +243,11 @@ def _filled(value: Any, values: JSON) -> Any:
     if value[0] == "$" and value[1:] in values:
         found = values[value[1:]]
         return found if found == value else _filled(found, values)
-    text = _NAME.sub(lambda each: str(values.get(each[1], each[0])), value)
+    text = _NAME.sub(lambda each: str(values.get(each[1] or each[2], each[0])), value)
     return text if text == value else _filled(text, values)
 
 
-_NAME: Final = re.compile(r"\$(\w+)")
+_NAME: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
 _SHORT: Final = {

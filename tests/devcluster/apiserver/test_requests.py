@@ -14,9 +14,7 @@ from controller_manager.devcluster.scheme.protobuf_decoder import (
     write_text,
     write_varint,
 )
-from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
-from tests.controllers.builders import deployment_json
 from tests.devcluster.requests import call, create_pod
 
 PODS_PATH = "/api/v1/namespaces/default/pods"
@@ -62,94 +60,18 @@ async def delete_secret(
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(
-    ("method", "path", "body", "code"),
+    ("media_type", "body"),
     [
-        ("GET", f"{PODS_PATH}?limit=abc", b"", 400),
-        ("GET", f"{PODS_PATH}?watch=1&timeoutSeconds=x", b"", 400),
-        ("DELETE", WEB, b'{"gracePeriodSeconds":"x"}', 400),
-        ("DELETE", WEB, b'{"preconditions":[1]}', 400),
-        ("DELETE", WEB, b"[]", 400),
-        ("DELETE", f"{WEB}?dryRun=Maybe", b"", 422),
-        ("PUT", f"{WEB}/scale", b"[]", 400),
-        ("PUT", f"{WEB}/scale", b'{"metadata":{},"spec":{"replicas":true}}', 400),
-        ("PUT", f"{WEB}/scale", b'{"metadata":{},"spec":{"replicas":3000000000}}', 400),
-        ("POST", f"{PODS_PATH}/x/binding", b'{"target":null}', 404),
-        ("POST", f"{PODS_PATH}/x/exec", b"{}", 501),
-        ("POST", PODS_PATH, b"\xff\xfe", 400),
-        ("POST", PODS_PATH, b"[" * 100_000, 400),
-        ("POST", f"{PODS_PATH}?yaml", b"[" * 3_000, 400),
-        ("PUT", WEB, b'{"metadata":5}', 400),
-        ("POST", WEB, b"{}", 405),
-        ("PATCH", PODS_PATH, b"{}", 405),
-        ("GET", "/apis/apps/v1/deployments/web", b"", 404),
-        ("GET", "/nowhere", b"", 404),
+        ("", b"\xff\xfe"),
+        ("", b"[" * 100_000),
+        ("application/yaml", b"[" * 3_000),
     ],
 )
-async def test_strange_requests_get_an_answer(
-    cluster: Cluster, method: str, path: str, body: bytes, code: int
+async def test_a_body_that_is_no_text_or_nested_deeply_is_refused(
+    cluster: Cluster, media_type: str, body: bytes
 ) -> None:
-    web = json.dumps(deployment_json()).encode()
-    await call(cluster, "POST", WEB.rpartition("/")[0], web)
-    before = (await call(cluster, "GET", WEB)).body
-    media_type = "application/yaml" if path.endswith("?yaml") else ""
-    answer = await call(cluster, method, path, body, content_type=media_type)
-    assert answer.status == code, answer.body
-    assert answer.body
-    assert (await call(cluster, "GET", WEB)).body == before
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("body", "given", "field", "type_"),
-    [
-        (b'{"gracePeriodSeconds":"x"}', "string", "gracePeriodSeconds", "int64"),
-        (b'{"preconditions":[1]}', "array", "preconditions", "v1.Preconditions"),
-        (b'{"orphanDependents":"no"}', "string", "orphanDependents", "bool"),
-    ],
-)
-async def test_options_of_a_wrong_type_are_refused_in_the_words_of_go(
-    cluster: Cluster, body: bytes, given: str, field: str, type_: str
-) -> None:
-    refusal = (
-        f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{field} "
-        f"of type {type_}"
-    )
-    secret = await add_secret(cluster)
-    path = f"{SECRETS}/{secret['metadata']['name']}"
-    answer = await call(cluster, "DELETE", path, body)
-    assert (answer.status, json.loads(answer.body)["message"]) == (400, refusal)
-    assert json.loads((await call(cluster, "GET", path)).body) == secret
-
-
-FIRST = (
-    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
-    r'Kind string "json:\"kind,omitempty\"" }'
-)
-"""The type that Go decodes to first."""
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        (b"garbage", "invalid character 'g' looking for beginning of value"),
-        (b"[1]", f"json: cannot unmarshal array into Go value of type {FIRST}"),
-        (b'"x"', f"json: cannot unmarshal string into Go value of type {FIRST}"),
-        (b"5", f"json: cannot unmarshal number into Go value of type {FIRST}"),
-    ],
-)
-async def test_options_that_are_no_object_are_refused_in_the_words_of_go(
-    cluster: Cluster, body: bytes, why: str
-) -> None:
-    """Of the decoder alone: no object of another request is meant."""
-    secret = await add_secret(cluster)
-    path = f"{SECRETS}/{secret['metadata']['name']}"
-    answer = await call(cluster, "DELETE", path, body)
-    assert (answer.status, json.loads(answer.body)["message"]) == (
-        400,
-        f"couldn't get version/kind; json parse error: {why}",
-    )
-    assert json.loads((await call(cluster, "GET", path)).body) == secret
+    answer = await call(cluster, "POST", PODS_PATH, body, content_type=media_type)
+    assert (answer.status, json.loads(answer.body)["reason"]) == (400, "BadRequest")
 
 
 @pytest.mark.looptime
@@ -246,33 +168,3 @@ async def test_a_delete_whose_body_cannot_be_read_deletes_nothing(
     await add_secret(cluster)
     assert await delete_secret(cluster, body, content_type) == refusal
     assert await delete_secret(cluster, b"", "") == (200, "")
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/version", 200),
-        ("/version/", 200),
-        ("/api/", 200),
-        ("/apis/", 200),
-        ("/apis/apps/", 200),
-        ("/apis/apps/v1/", 200),
-        ("/api/v1/nodes/", 200),
-        ("/api/v1/namespaces/default/", 200),
-        ("/healthz", 200),
-        ("/healthz/", 404),
-        ("/readyz/", 404),
-        ("/openapi/v2", 200),
-        ("/openapi/v2/", 404),
-        ("/openapi/v3/", 404),
-        ("/versions/", 404),
-    ],
-)
-async def test_a_slash_at_the_end_is_taken_where_upstream_takes_it(
-    cluster: Cluster, path: str, status: int
-) -> None:
-    """Go's routes take it, single handlers do not."""
-    answer = await call(cluster, "GET", path)
-    assert answer.status == status
-    if path.startswith("/version") and status == 200:
-        assert json.loads(answer.body)["gitVersion"] == KUBERNETES_VERSION
