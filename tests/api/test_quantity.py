@@ -1,4 +1,4 @@
-"""Quantities are parsed, computed with and printed as apimachinery does it."""
+"""Quantities and numbers as Go reads them."""
 
 from fractions import Fraction
 
@@ -13,6 +13,7 @@ from controller_manager.api.quantity import (
     QuantityError,
     parse_quantity,
 )
+from controller_manager.api.scalars import parse_int
 
 SI, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
 
@@ -222,3 +223,45 @@ def test_a_decimal_text_is_its_amount_rounded_up_to_billionths(
     exact = Fraction(f"{number}.{fraction:04d}") * Fraction(10) ** (9 + scales[suffix])
     found = parse_quantity(f"{number}.{fraction:04d}{suffix}")
     assert found.nanos == -(-exact.numerator // exact.denominator)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("7", 7),
+        ("+7", 7),
+        ("-7", -7),
+        ("-0", 0),
+        ("007", 7),
+        ("-05", -5),
+        ("2147483647", 2147483647),
+        ("-2147483648", -2147483648),
+        ("0" * 5000 + "1", 1),
+    ],
+)
+def test_a_number_is_read_in_every_form_that_go_takes(text: str, number: int) -> None:
+    assert parse_int(text, 32) == parse_int(text, 64) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "+", "-", " 7", "7 ", "7\n", "1_000", "0x7", "7.0", "--7", "\u0667", "\uff17"],
+)
+def test_what_go_does_not_take_is_no_number(text: str) -> None:
+    """Python alone takes spaces, underscores and digits of other scripts."""
+    assert parse_int(text, 64) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("2147483648", 32),
+        ("-2147483649", 32),
+        ("9223372036854775808", 64),
+        ("9" * 5000, 64),
+    ],
+)
+def test_a_number_that_does_not_fit_is_none(text: str, bits: int) -> None:
+    """However long it is: Python raises an exception beyond 4,300 digits."""
+    assert parse_int(text, bits) is None

@@ -1,6 +1,11 @@
-"""``controller-manager explain``, over HTTPS."""
+"""The subcommand ``explain``, and ``kubectl why``."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +24,7 @@ from controller_manager.explain.cause import Explanation, Item, Reference, State
 from controller_manager.explain.explainer import explain_item
 from controller_manager.explain.target import Target
 from controller_manager.explain.view import Missing, Unread, View
+from tests.documents.facts import ROOT
 
 
 def explain(*arguments: str) -> Result:
@@ -310,3 +316,53 @@ def test_the_kubeconfig_of_kubectl_is_the_default(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", f"{kubeconfig}/admin")
     assert explain("ns/default").exit_code == 0
+
+
+KUBECTL = shutil.which("kubectl") or ""
+
+
+def _install(directory: Path) -> None:
+    """Write the script that pip makes of the entry point."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["kubectl-why"].partition(":")
+    script = directory / "kubectl-why"
+    script.write_text(
+        f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n"
+    )
+    script.chmod(0o755)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not KUBECTL, reason="no kubectl on PATH")
+def test_kubectl_why_explains_an_object(tmp_path: Path) -> None:
+    """The plugin gets all words after its name, and kubectl returns its exit code."""
+    _install(tmp_path)
+    settings = ClusterSettings(nodes=0, controllers=("serviceaccount-controller",))
+    with DevelopmentCluster(settings) as cluster:
+        environment = {
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "KUBECONFIG": str(cluster.kubeconfig),
+        }
+
+        def why(*words: str) -> tuple[int, str, str]:
+            done = subprocess.run(
+                (KUBECTL, "why", *words),
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            return done.returncode, done.stdout, done.stderr
+
+        assert [why("ns", "default"), why("flower/rose"), why("cm", "-A")] == [
+            (0, "Namespace default is healthy: nothing is wrong\n", ""),
+            (
+                1,
+                "",
+                'Error: explain: the server doesn\'t have a resource type "flower"\n',
+            ),
+            (0, "Nothing is wrong with cm in all namespaces.\n", ""),
+        ]
+        assert why("-h")[1].startswith("Usage: kubectl why [OPTIONS] KIND[/NAME]...\n")

@@ -1,8 +1,11 @@
-"""Subcommands of other packages are found by their entry points."""
+"""Subcommands and controllers of other packages, and what is imported."""
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -124,3 +127,168 @@ def test_other_commands_do_not_import_a_subcommand(
     assert "imported" not in result.stdout
     called = run_program("mine", "here", directories=(tmp_path,))
     assert called.stdout.startswith("imported\nhere: ")
+
+
+DESCRIPTOR = "from controller_manager.runtime.descriptor import Descriptor\n"
+TAKEN_FLAG = f"""
+{DESCRIPTOR}
+from controller_manager.options.controller_options import ControllerOptions, option
+
+class Options(ControllerOptions):
+    kubeconfig: str = option("kubeconfig", "string", "", "A flag that is there.")
+
+CONTROLLER = Descriptor("mine", ".x:X", options=Options)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [("--help",), ("config",), ("devcluster",)])
+def test_a_package_that_cannot_be_imported_ends_every_command(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """There are no flags to parse without it."""
+    install(tmp_path, "broken", "import no_such_thing")
+    result = run_program(*arguments, directories=(tmp_path,))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: the controller mine of broken cannot be imported from "
+        "broken:CONTROLLER: ModuleNotFoundError: No module named 'no_such_thing'; "
+        "repair or uninstall the package\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (
+            "",
+            (
+                "the controller mine of other cannot be imported from "
+                "other:CONTROLLER: AttributeError: module 'other' has no attribute "
+                "'CONTROLLER'; repair or uninstall the package"
+            ),
+        ),
+        (
+            "CONTROLLER = 'mine-controller'",
+            (
+                "other:CONTROLLER of other is not a Descriptor; name one in its entry "
+                "point of the group controller_manager.controllers"
+            ),
+        ),
+        (
+            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', aliases=('ttl',))",
+            (
+                "two controllers are called ttl: ttl-controller of "
+                "controller_manager.controllers.nodes.ttl, and mine of other; "
+                "remove one of the packages"
+            ),
+        ),
+        (
+            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', options=dict)",
+            (
+                "the options of mine of other are not a subclass of "
+                "ControllerOptions; make them one"
+            ),
+        ),
+        (
+            TAKEN_FLAG,
+            "--kubeconfig of Mine is already a flag of Misc; choose another name",
+        ),
+    ],
+    ids=[
+        "no such name",
+        "no descriptor",
+        "a name that is taken",
+        "no options",
+        "a taken flag",
+    ],
+)
+def test_each_fault_is_one_line(tmp_path: Path, source: str, problem: str) -> None:
+    install(tmp_path, "other", source)
+    result = run_program("--help", directories=(tmp_path,))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"Error: {problem}\n"
+
+
+_LOADED: Final = (
+    "import sys; from controller_manager import __main__; {}; print(*sys.modules)"
+)
+_DAEMON: Final = (
+    "from controller_manager.registry import registry; "
+    "import controller_manager.cli.daemon, controller_manager.client.wire.http; "
+    "[each.resolve() for each in registry().select(['deployment-controller'])]"
+)
+_UNUSED: Final = frozenset(
+    (
+        "controller_manager.cli.doctor",
+        "controller_manager.cel",
+        "controller_manager.doctor",
+        "controller_manager.explain",
+        "controller_manager.preview",
+        "jwt",
+        "kubernetes_asyncio",
+        "zoneinfo",
+    )
+)
+"""Modules that a daemon with workloads never imports."""
+
+_OF_DAEMON: Final = frozenset(
+    (
+        "aiohttp",
+        "controller_manager.cli.daemon",
+        "controller_manager.client.rest.client",
+        "controller_manager.client.wire.http",
+        "controller_manager.informers.informer",
+        "controller_manager.manager.manager",
+        "cryptography",
+        "prometheus_client",
+        "uvloop",
+    )
+)
+"""Modules that only a daemon imports."""
+
+
+def loaded_after(code: str) -> frozenset[str]:
+    words = (sys.executable, "-c", _LOADED.format(code))
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return frozenset(done.stdout.split("\n")[-2].split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["help", "version"], ["version"], ["--version"], ["--help"]]
+)
+def test_version_and_help_need_no_module_of_the_daemon(arguments: list[str]) -> None:
+    """They are answered from the descriptors of the controllers."""
+    code = f"sys.argv[1:] = {arguments}; sys.exit = lambda code: None; __main__.main()"
+    loaded = loaded_after(code)
+    assert sorted(loaded & (_UNUSED | _OF_DAEMON)) == []
+
+
+@pytest.mark.parametrize("name", ["doctor", "explain", "preview"])
+def test_the_help_of_a_subcommand_is_that_of_the_main_help(name: str) -> None:
+    command = make_command()
+    assert isinstance(command, click.Group)
+    with click.Context(command) as ctx:
+        found = command.get_command(ctx, name)
+        assert found is not None
+        assert f" {found.get_short_help_str(200)}\n" in command.get_help(ctx)
+
+
+def test_a_daemon_with_one_controller_imports_no_other_one() -> None:
+    """The packages of the others have only their descriptors imported."""
+    loaded = loaded_after(_DAEMON)
+    reconcilers = {
+        name
+        for name in loaded
+        if name.startswith("controller_manager.controllers.")
+        and name.count(".") > 3
+        and name.endswith(".controller")
+    }
+    assert reconcilers == {"controller_manager.controllers.apps.deployment.controller"}
+    assert sorted(loaded & _UNUSED) == []
+
+
+def test_a_development_cluster_imports_no_client_of_others() -> None:
+    loaded = loaded_after("import controller_manager.devcluster.cli.running")
+    assert "kubernetes_asyncio" not in loaded

@@ -1,6 +1,7 @@
-"""Versions of resources that give way to others."""
+"""Versions that give way to others, and a set of recent items."""
 
 from controller_manager.control.all_resources import SupersededVersions
+from controller_manager.control.recent_set import RecentSet
 
 WIDGETS = ("example.com", "widgets")
 
@@ -34,3 +35,12 @@ def test_a_resource_that_was_forgotten_waits_for_its_minute_again() -> None:
     assert not versions.supersedes(WIDGETS, "v1", "v2", 0.0)
     versions.forget(WIDGETS)
     assert not versions.supersedes(WIDGETS, "v1", "v2", 100.0)
+
+
+def test_a_limited_number_of_items_is_kept() -> None:
+    """The oldest item is dropped; an item that is added again becomes the newest."""
+    recent: RecentSet[str] = RecentSet(2)
+    for item in ("a", "b", "a", "c"):
+        recent.add(item)
+    assert [item in recent for item in "abc"] == [True, False, True]
+    assert len(recent) == 2

@@ -1,4 +1,4 @@
-"""In-tree volumes become volumes of the drivers that have replaced their plugins."""
+"""In-tree volumes and the drivers that have replaced their plugins."""
 
 from typing import Any
 
@@ -7,9 +7,11 @@ import pytest
 import yaml
 
 from controller_manager.api.core.v1 import PodVolume
+from controller_manager.api.core.volume_sources import FCSource, ISCSISource
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.json_objects import JSON
 from controller_manager.control import csi_migration
+from controller_manager.control.volumes import disk_name
 
 _ZONE = "topology.kubernetes.io/zone"
 
@@ -181,3 +183,25 @@ def test_a_volume_that_a_pod_defines_itself_has_a_whole_spec(
 def test_a_pods_other_volumes_have_no_driver() -> None:
     claim = {"persistentVolumeClaim": {"claimName": "a"}}
     assert csi_migration.inline_csi_volume(inline(claim), "shop") is None
+
+
+@pytest.mark.parametrize(
+    ("iscsi", "fc", "name"),
+    [
+        (None, None, ""),
+        (
+            ISCSISource("10.0.0.1:3260", "iqn.2026", 0),
+            None,
+            "kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026:0",
+        ),
+        (None, FCSource(("a", "b"), 0), "kubernetes.io/fc/[a b]:0"),
+        (None, FCSource(("a",), None, ("w", "x")), "kubernetes.io/fc/[w x]"),
+        (None, FCSource((), 1, ("w",)), "kubernetes.io/fc/[w]"),
+        (None, FCSource(("a",)), ""),
+    ],
+)
+def test_a_disk_has_the_name_that_kubelets_use(
+    iscsi: ISCSISource | None, fc: FCSource | None, name: str
+) -> None:
+    """A disk of Fibre Channel is named by target and number, or by its own names."""
+    assert disk_name(iscsi, fc) == name

@@ -1,15 +1,23 @@
-"""The head and the body of an answer are cut from the bytes of a connection."""
+"""Answers as bytes, and those of kubernetes_asyncio."""
 
 import asyncio
 import re
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
+from kubernetes_asyncio import client, watch
 
+from controller_manager.client.rest.client import Client
 from controller_manager.client.wire.answers import Head, MalformedAnswer, parse_head
 from controller_manager.client.wire.connection import Connection, ConnectionBroken
+from controller_manager.client.wire.http import HTTPTransport
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 
 
 @dataclass
@@ -193,3 +201,37 @@ def test_a_line_that_is_no_header_is_named(line: str) -> None:
     message = f"not a header: {line!r}"
     with pytest.raises(MalformedAnswer, match=re.escape(message)):
         parse_head(f"HTTP/1.1 200 OK\r\n{line}".encode())
+
+
+@pytest_asyncio.fixture
+async def cluster() -> AsyncGenerator[DevCluster, None]:
+    async with DevCluster(ClusterOptions(nodes=0), SystemClock()) as made:
+        yield made
+
+
+async def test_code_for_kubernetes_asyncio_runs_over_our_connections(
+    cluster: DevCluster,
+) -> None:
+    transport = HTTPTransport(cluster.credentials(), "census/v1")
+    core: Any = client.CoreV1Api(Client(transport, SystemClock()).api_client())
+    names: list[str] = []
+    changed = asyncio.Event()
+
+    async def follow() -> None:
+        async for event in watch.Watch().stream(core.list_namespace):
+            names.append(event["object"].metadata.name)
+            if names[-1] == "shop":
+                changed.set()
+
+    following = asyncio.create_task(follow())
+    try:
+        await core.create_namespace({"metadata": {"name": "shop"}})
+        await changed.wait()
+        listed = await core.list_namespace()
+        assert {each.metadata.name for each in listed.items} == set(names)
+        (managed,) = (await core.read_namespace("shop")).metadata.managed_fields
+        assert managed.manager == "census"
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+        await transport.close()

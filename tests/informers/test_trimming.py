@@ -1,4 +1,4 @@
-"""A cache keeps the fields of an object that controllers declare to read."""
+"""Declared fields: what is kept, and which changes are found."""
 
 from typing import Any, Final
 
@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import AnyResource
-from controller_manager.informers.reads import Reads, trim_for
+from controller_manager.informers.changes import Comparison, DependsOn
+from controller_manager.informers.reads import Reads, Step, trim_for
+from tests.informers.parts import PARTS, parts_of, pods
 
 COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -182,3 +185,128 @@ def trimmed(
     assert trim is not None
     trim(subject)
     return msgspec.to_builtins(subject)
+
+
+def test_a_path_is_taken_step_by_step() -> None:
+    """A field, a field of each entry, entries of a type, a key of a map."""
+    reads = Reads(
+        NODES,
+        "spec",
+        "spec.taints.key",
+        "status.conditions[Ready]",
+        "metadata.annotations[node.alpha.kubernetes.io/ttl]",
+    )
+    assert reads.steps() == [
+        (Step("spec"),),
+        (Step("spec"), Step("taints"), Step("key")),
+        (Step("status"), Step("conditions", "Ready")),
+        (Step("metadata"), Step("annotations"), Step("node.alpha.kubernetes.io/ttl")),
+    ]
+
+
+def test_declarations_are_values() -> None:
+    """Equal if they say the same, so that they can be kept in sets."""
+    assert {Reads(PODS, "spec"), Reads(PODS, "spec")} == {Reads(PODS, "spec")}
+    assert Reads(PODS).paths == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("spec.nodename", "PodSpec has no 'nodename', it has affinity, nodeName"),
+        ("spec.node_name", "PodSpec has no 'node_name', it has affinity, nodeName"),
+        ("state", "Pod has no 'state', it has metadata, spec, status"),
+        ("spec.nodeName.x", "PodSpec.nodeName has no fields"),
+        ("metadata.labels.app", "PodMeta.labels has no fields"),
+        ("metadata.annotations[a/b]", "PodAnnotations has no 'a/b', it has controller"),
+        ("metadata.labels[app]", "PodMeta.labels has no entries with a type"),
+        ("spec.initContainers[a]", "PodSpec.initContainers has no entries with a type"),
+        ("status.conditions[Ready].status", "entries of PodStatus.conditions are kept"),
+        ("status.conditions[]", "a path is like 'status.conditions[Ready]'"),
+        ("", "a path is like 'status.conditions[Ready]'"),
+        ("spec..nodeName", "a path is like 'status.conditions[Ready]'"),
+    ],
+)
+def test_an_unknown_path_is_refused_by_name(path: str, problem: str) -> None:
+    """Otherwise a typing error would drop the field from the cache."""
+    with pytest.raises(ValueError, match="cannot read") as caught:
+        Reads(PODS, "spec.nodeName", path)
+    assert str(caught.value).startswith(f"cannot read {path!r} of pods: {problem}")
+
+
+def test_a_complete_type_is_read_whole() -> None:
+    """A PUT of its objects would delete the fields that the cache has dropped."""
+    assert Reads(DEPLOYMENTS).steps() == []
+    with pytest.raises(ValueError, match="cannot read") as caught:
+        Reads(DEPLOYMENTS, "spec.replicas")
+    assert str(caught.value) == (
+        "cannot read 'spec.replicas' of deployments.apps: Deployment is no projection, "
+        "so its objects are cached whole; declare it without paths"
+    )
+
+
+_PATHS = tuple(PARTS)
+
+
+def _comparison(*paths: str) -> tuple[Comparison, dict[str, int]]:
+    comparison = Comparison(Pod)
+    return comparison, {path: comparison.bits_of(DependsOn(path)) for path in paths}
+
+
+@given(old=pods(), new=pods(), paths=st.sets(st.sampled_from(_PATHS), min_size=1))
+def test_exactly_the_differences_are_found(old: Pod, new: Pod, paths: set[str]) -> None:
+    comparison, bits = _comparison(*sorted(paths))
+    changed = comparison.changed(old, new)
+    found = {path for path, bit in bits.items() if changed & bit}
+    before, after = parts_of(old), parts_of(new)
+    assert found == {path for path in paths if before[path] != after[path]}
+
+
+def test_a_part_that_is_declared_later_is_compared_from_then_on() -> None:
+    """A controller may add its handler while the informer runs."""
+    comparison, bits = _comparison("status.phase")
+    old, new = (
+        msgspec.convert({"spec": {"nodeName": name}}, Pod) for name in ("", "node")
+    )
+    assert comparison.changed(old, new) == 0
+    bits["spec.nodeName"] = comparison.bits_of(DependsOn("spec.nodeName"))
+    assert comparison.changed(old, new) == bits["spec.nodeName"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("spec.nodename", "PodSpec has no 'nodename'"),
+        ("status.conditions.status", "entries of a list are compared as a whole"),
+        ("spec..nodeName", "a path is like"),
+    ],
+)
+def test_a_path_that_cannot_be_compared_is_refused(path: str, text: str) -> None:
+    """At once: a handler that is never called would be noticed late."""
+    with pytest.raises(ValueError, match=text):
+        Comparison(Pod).bits_of(DependsOn(path))
+
+
+def test_a_comparison_of_nothing_finds_nothing() -> None:
+    """A resource may have only handlers that get every change."""
+    old, new = (msgspec.convert({"spec": {"nodeName": name}}, Pod) for name in "ab")
+    assert Comparison(Pod).changed(old, new) == 0
+
+
+def test_the_entries_of_a_list_are_compared_by_their_type() -> None:
+    comparison, bits = _comparison("status.conditions[Ready]", "status.conditions")
+    ready, other = {"type": "Ready", "status": "True"}, {"type": "Other"}
+    not_ready = {"type": "Ready", "status": "False"}
+    one, moved, two, lost = (
+        _with_conditions(*each)
+        for each in ((ready, other), (other, ready), (ready, not_ready), (other,))
+    )
+    entry, whole = bits.values()
+    assert comparison.changed(one, moved) == whole
+    assert (
+        comparison.changed(one, two) == comparison.changed(one, lost) == entry | whole
+    )
+
+
+def _with_conditions(*conditions: dict[str, Any]) -> Pod:
+    return msgspec.convert({"status": {"conditions": conditions}}, Pod)

@@ -1,19 +1,27 @@
-"""Controllers start one after the other, and finish their syncs at the end."""
+"""Controllers run and end together, with events and limits of their own."""
 
 import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.api.core.v1 import PODS
-from controller_manager.client.rest.transport import Request
-from controller_manager.options.config import ClientConfig
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import PODS, Pod, PodMeta
+from controller_manager.client.events.recorder import NORMAL, EventBroadcaster
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.manager.controllers import EventBroadcasters
+from controller_manager.manager.runnable import Lifetime
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import ClientConfig, RateLimit
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, make_config
-from tests.controllers.builders import replica_set_json
+from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
 from tests.manager.daemons import Daemon, RefusedDaemon
 
@@ -138,3 +146,97 @@ async def test_dead_workers_make_a_controller_unhealthy(cluster: Cluster) -> Non
     )
     workers._alive += 1
     await daemon.stopped()
+
+
+async def test_one_controller_may_have_its_own_limit(cluster: Cluster) -> None:
+    config = make_config()
+    limits = {"replicaset-controller": RateLimit(qps=1, burst=1)}
+    limited = replace(config, client=replace(config.client, controllers=limits))
+    user = User(cluster)
+    async with cluster.manager(limited):
+        for name in ("a", "b", "c"):
+            await user.create(DEPLOYMENTS, deployment_json(name, replicas=1))
+        await asyncio.sleep(0.5)
+        # Three at once by the one controller, one by the other.
+        listed = await cluster.client.list_page(REPLICASETS)
+        assert len(listed.items) == 3
+        assert len(await user.pods()) == 1
+        await asyncio.sleep(10)
+        assert len(await user.pods()) == 3
+
+
+async def test_settings_of_the_config_reach_the_client(cluster: Cluster) -> None:
+    config = make_config()
+    limited = replace(
+        config, client=replace(config.client, limit=RateLimit(qps=1, burst=1))
+    )
+    user = User(cluster)
+    await user.create(REPLICASETS, replica_set_json(replicas=5))
+    async with cluster.manager(limited):
+        await asyncio.sleep(2.5)
+        assert len(await user.pods()) == 3
+        await asyncio.sleep(10)
+        assert len(await user.pods()) == 5
+
+
+class Slow:
+    """A transport on which each request takes some time."""
+
+    host = "slow"
+
+    def __init__(self, cluster: Cluster, seconds: float) -> None:
+        self._cluster = cluster
+        self._seconds = seconds
+        self.answered = 0
+
+    async def request(self, request: Request) -> Response:
+        await asyncio.sleep(self._seconds)
+        self.answered += 1
+        return await self._cluster.transport.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self._cluster.transport.stream(request)
+
+    async def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def running(
+    cluster: Cluster, way: Slow
+) -> AsyncGenerator[tuple[EventBroadcasters, list[EventBroadcaster]], None]:
+    events = EventBroadcasters(cluster.clock, random.Random(1), silent_logger())
+    client = Client(way, cluster.clock)
+    made = [events.make(client, component) for component in ("a", "b")]
+    async with asyncio.TaskGroup() as tasks:
+        await events.run(Lifetime(tasks, asyncio.Event()))
+        yield events, made
+        await events.stop()
+
+
+def record(recorder: EventBroadcaster, name: str) -> None:
+    pod = Pod(metadata=PodMeta(name=name, namespace="default", uid=name))
+    recorder.event(PODS, pod, NORMAL, "Tested", "It was tested.")
+
+
+async def test_recorded_events_are_written_before_the_end(cluster: Cluster) -> None:
+    way = Slow(cluster, 2.0)
+    loop = asyncio.get_running_loop()
+    async with running(cluster, way) as (events, made):
+        for recorder in made:
+            record(recorder, "web")
+        began = loop.time()
+        await events.flush()
+        assert (loop.time() - began, way.answered) == (2.0, 2)
+
+
+async def test_a_shutdown_waits_three_seconds_for_events(cluster: Cluster) -> None:
+    """A server that does not answer must not stop the process from ending."""
+    way = Slow(cluster, 1000.0)
+    loop = asyncio.get_running_loop()
+    async with running(cluster, way) as (events, made):
+        record(made[0], "web")
+        began = loop.time()
+        await events.flush()
+        assert loop.time() - began == 3.0
+    assert (loop.time() - began, way.answered) == (3.0, 0)

@@ -1,10 +1,17 @@
-"""Metrics are written as upstream's Go programs write them."""
+"""Metrics as text."""
+
+import asyncio
+from collections.abc import Callable, Iterable
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from controller_manager.observability import exposition
+from controller_manager.observability.metrics.collectors import KeptRegistry
 from tests.steps import parts_of
 
 
@@ -97,3 +104,44 @@ def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
         each.name.endswith("_bucket") for family in families for each in family.samples
     )
     assert found == metrics * series * 15
+
+
+class Things(Collector):
+    """Shows the number of things, and gives way to other code meanwhile."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.things: dict[str, int] = {}
+        self.on_collect: Callable[[], object] = lambda: None
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        family = GaugeMetricFamily("things", "So many.", labels=("name",))
+        for name, number in self.things.items():
+            family.add_metric((name,), number)
+            self.on_collect()
+        yield family
+
+
+async def test_another_thread_sees_the_values_of_the_last_refresh() -> None:
+    shown = CollectorRegistry()
+    kept = KeptRegistry(shown)
+    things = Things(kept)
+    things.things = {"a": 1}
+    kept.refresh()
+    # As if the main loop added one in the middle of a scrape by another thread.
+    things.on_collect = lambda: things.things.update({str(len(things.things)): 0})
+    value = shown.get_sample_value
+    assert await asyncio.to_thread(value, "things", {"name": "a"}) == 1
+    things.on_collect = lambda: None
+    things.things["a"] = 2
+    assert await asyncio.to_thread(value, "things", {"name": "a"}) == 1
+    assert shown.get_sample_value("things", {"name": "a"}) == 2
+
+
+async def test_metrics_of_the_client_library_are_never_old() -> None:
+    """They have locks."""
+    shown = CollectorRegistry()
+    counter = Counter("events", "So many.", registry=KeptRegistry(shown))
+    counter.inc()
+    found = await asyncio.to_thread(shown.get_sample_value, "events_total")
+    assert found == 1

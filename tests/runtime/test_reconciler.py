@@ -1,20 +1,50 @@
-"""The promises of every reconciler hold while watches are silent."""
+"""Reconcilers: keys wait for the caches to show their writes."""
 
 import asyncio
+import io
+import json
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
-from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Namespace, Node
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, Deployment
+from controller_manager.api.core import v1
+from controller_manager.api.core.secrets import SECRETS, Secret
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    ConfigMap,
+    Namespace,
+    Node,
+    ObjectReference,
+)
+from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.client.rest.limits import SYNC_KEY
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.observability.metrics.client import InformerCollectors
+from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.finalizer import Finalizer
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Outcome,
+    Reason,
+    log_reasons,
+    waiting,
+)
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For
@@ -24,6 +54,7 @@ from tests.controllers.user import User, settle
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
+
 
 OUT_OF_SERVICE = {
     "key": "node.kubernetes.io/out-of-service",
@@ -188,3 +219,163 @@ async def test_the_deadline_of_an_object_goes_with_it(cluster: Cluster) -> None:
     stop.set()
     await running
     assert Yearly.delayed == [0, 1, 1, 0]
+
+
+def pod(version: str) -> v1.Pod:
+    return v1.Pod(
+        metadata=v1.PodMeta(name="p", namespace="n", resource_version=version)
+    )
+
+
+@pytest.fixture
+def informers(cluster: Cluster) -> ControllerInformers:
+    factory = InformerFactory(
+        cluster.client,
+        min_resync_period=0,
+        rng=random.Random(1),
+        logger=silent_logger(),
+        metrics=InformerCollectors(CollectorRegistry(), "test"),
+    )
+    return ControllerInformers(factory)
+
+
+async def test_a_key_awaits_its_write(informers: ControllerInformers) -> None:
+    """Until its informer shows it; other keys do not wait."""
+    informer = informers.informer(v1.PODS)
+    store = ConsistencyStore(informers)
+    informer.advanced("9")
+    store.record("a", v1.PODS, pod("10"))
+    store.record("a", v1.PODS, pod("7"))
+    assert store.stale_cache("a") is informer
+    assert store.stale_cache("b") is None
+    informer.advanced("10")
+    assert store.stale_cache("a") is None
+    assert len(store) == 0
+    store.record("a", v1.PODS, pod("11"))
+    store.forget("a")
+    assert store.stale_cache("a") is None
+
+
+async def test_a_write_belongs_to_its_key(informers: ControllerInformers) -> None:
+    """No key waits for a write outside of a sync, or when a gate disables this."""
+    informer = informers.informer(v1.PODS)
+    store = ConsistencyStore(informers)
+    store.records_writes = True
+    store.record_write(v1.PODS, pod("5"))
+    assert len(store) == 0
+    token = SYNC_KEY.set("n/web")
+    store.record_write(v1.PODS, pod("5"))
+    store.records_writes = False
+    store.record_write(v1.PODS, pod("6"))
+    SYNC_KEY.reset(token)
+    assert store.stale_cache("n/web") is informer
+    informer.advanced("5")
+    assert store.stale_cache("n/web") is None
+
+
+async def test_no_key_awaits_an_unseen_write(informers: ControllerInformers) -> None:
+    """Another resource, or a watch of one name that is not this object's."""
+    informers.informer(v1.NODES)
+    one = replace(v1.CONFIG_MAPS, field_selector="metadata.name=kube-root-ca.crt")
+    watched = informers.informer(one)
+    store = ConsistencyStore(informers)
+    store.record("a", v1.PODS, pod("5"))
+    other = v1.ConfigMap(metadata=ObjectMeta(name="x", resource_version="5"))
+    store.record("a", v1.CONFIG_MAPS, other)
+    assert len(store) == 0
+    root = v1.ConfigMap(
+        metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5")
+    )
+    store.record("a", v1.CONFIG_MAPS, root)
+    assert store.stale_cache("a") is watched
+
+
+@pytest.mark.parametrize(("selected", "waits"), [("one", True), ("other", False)])
+async def test_a_key_waits_for_a_watch_of_its_objects_type(
+    informers: ControllerInformers, selected: str, *, waits: bool
+) -> None:
+    """Of secrets, some controllers watch one type only."""
+    watched = informers.informer(replace(SECRETS, field_selector=f"type={selected}"))
+    store = ConsistencyStore(informers)
+    metadata = ObjectMeta(name="x", resource_version="5")
+    store.record("a", SECRETS, Secret(metadata=metadata, type="one"))
+    assert store.stale_cache("a") is (watched if waits else None)
+
+
+async def test_versions_are_dropped_in_time(informers: ControllerInformers) -> None:
+    """Keys that no change brings a sync to would pile up."""
+    informer = informers.informer(v1.PODS)
+    store = ConsistencyStore(informers)
+    for number in range(1000):
+        store.record(f"n/{number}", v1.PODS, pod(str(number + 1)))
+        informer.advanced(str(number + 1))
+    assert len(store) <= 64
+
+
+CLEANUP = Finalizer("example.com/cleanup")
+OTHER = "example.org/other"
+WHERE = (CONFIG_MAPS, "default", "a")
+
+
+async def create(cluster: Cluster) -> ConfigMap:
+    metadata = ObjectMeta(name="a", namespace="default", finalizers=(OTHER,))
+    return await cluster.client.create(CONFIG_MAPS, ConfigMap(metadata=metadata))
+
+
+async def test_a_deleted_object_waits_for_the_clean_up() -> None:
+    cluster = Cluster()
+    held = await CLEANUP.add(cluster.client, CONFIG_MAPS, await create(cluster))
+    assert held.metadata.finalizers == (OTHER, CLEANUP.name)
+    assert not CLEANUP.must_clean_up(held)
+    assert await CLEANUP.add(cluster.client, CONFIG_MAPS, held) is held
+    await cluster.client.delete(*WHERE)
+    deleted = await cluster.client.get(*WHERE)
+    assert CLEANUP.must_clean_up(deleted)
+    left = await CLEANUP.remove(cluster.client, CONFIG_MAPS, deleted)
+    assert left.metadata.finalizers == (OTHER,)
+    assert await CLEANUP.remove(cluster.client, CONFIG_MAPS, left) is left
+    # It takes none any more.
+    assert await CLEANUP.add(cluster.client, CONFIG_MAPS, left) is left
+    await Finalizer(OTHER).remove(cluster.client, CONFIG_MAPS, left)
+    with pytest.raises(NotFound):
+        await cluster.client.get(*WHERE)
+
+
+async def test_an_object_that_has_changed_is_a_conflict() -> None:
+    """Otherwise a finalizer that somebody has just added would be lost."""
+    cluster = Cluster()
+    old = await create(cluster)
+    await cluster.client.patch(*WHERE, {"data": {"x": "1"}})
+    with pytest.raises(Conflict):
+        await CLEANUP.add(cluster.client, CONFIG_MAPS, old)
+
+
+WEB = Deployment(metadata=ObjectMeta(name="web", namespace="default", uid="d"))
+ABOUT = ObjectReference(
+    api_version="apps/v1", kind="Deployment", name="web", namespace="default", uid="d"
+)
+
+
+def test_a_reason_names_the_kind_that_a_cached_object_does_not_carry() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert waiting(DEPLOYMENTS, WEB, "a pod", "2026-01-01T12:00:00Z") == Reason(
+        "a pod", noon, ABOUT
+    )
+
+
+@pytest.mark.parametrize(("verbosity", "count"), [(3, 0), (4, 2)])
+def test_reasons_are_logged_at_level_four(verbosity: int, count: int) -> None:
+    stream = io.StringIO()
+    logger = make_logger(output="json", verbosity=verbosity, stream=stream)
+    reasons = (
+        waiting(DEPLOYMENTS, WEB, "two more"),
+        waiting(DEPLOYMENTS, WEB, "the rest", "2026-01-01T12:00:00Z"),
+    )
+    log_reasons(Done(reasons=reasons), logger)
+    keys = ("msg", "v", "waiting_for", "since", "kind", "object")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    about, noon = ["Deployment", "default/web"], "2026-01-01 12:00:00+00:00"
+    assert [[line[key] for key in keys] for line in lines] == [
+        ["Waiting", 4, "two more", None, *about],
+        ["Waiting", 4, "the rest", noon, *about],
+    ][:count]

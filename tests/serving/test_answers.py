@@ -4,7 +4,10 @@ import asyncio
 import io
 import json
 import re
-from typing import Any
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,9 +21,13 @@ from controller_manager.options.config import (
     GenericConfig,
 )
 from controller_manager.options.gates import FeatureGates
+from controller_manager.serving.answers import Pieces
 from controller_manager.serving.connection import ConnectionLimits
+from controller_manager.serving.health import HealthCheck
+from controller_manager.serving.main_loop import MainLoopBusy
 from tests.documents.facts import ROOT
 from tests.serving import servers
+from tests.serving.servers import get, serving, trusting
 
 _CHECKS = {"well": servers.WELL, "ill": servers.ILL, "none": {}}
 _MADE: dict[str, Any] = {
@@ -230,3 +237,196 @@ async def test_no_answer_to_odd_bytes_names_the_library(request_bytes: bytes) ->
     assert b"\r\nserver:" not in head.lower()
     assert b"python" not in answer.lower()
     assert body in (b"", b"400 Bad Request")
+
+
+AnswerT = TypeVar("AnswerT")
+BUSY = "the main event loop has been busy for 3.2 s"
+
+
+class Main:
+    """A main loop that answers at once, or not at all."""
+
+    def __init__(self, *, is_busy: bool = False) -> None:
+        self.is_busy = is_busy
+        self.answers = 0
+
+    async def ask(self, question: Callable[[], AnswerT], patience: float) -> AnswerT:
+        del patience
+        if self.is_busy:
+            raise MainLoopBusy(BUSY)
+        self.answers += 1
+        return question()
+
+    def stack(self) -> str:
+        return "  in a_long_turn\n"
+
+
+async def test_probes_show_the_last_answer_and_the_checks_of_their_own_thread() -> None:
+    """The lease is lost meanwhile, and the main loop has stalled."""
+    main = Main()
+    beside: dict[str, HealthCheck] = {"a": lambda: None, "main-loop": lambda: None}
+    async with serving(main=main, beside=beside) as url:
+        before = await get(f"{url}/livez?verbose")
+        main.is_busy = True
+        during = await get(f"{url}/livez?verbose")
+        beside |= {"a": lambda: "lease lost", "main-loop": lambda: "stalled"}
+        failing = await get(f"{url}/livez")
+        ready = await get(f"{url}/readyz?verbose")
+    shown = "[+]a ok\n[+]b ok\n[+]main-loop ok\nlivez check passed\n"
+    assert before == during == (200, shown)
+    assert failing == (
+        500,
+        (
+            "[-]a failed: lease lost\n[+]b ok\n[-]main-loop failed: stalled\n"
+            "livez check failed\n"
+        ),
+    )
+    # Nothing was known of readiness before.
+    assert ready[0] == 500
+    assert "main-loop failed: the main event loop has not answered yet" in ready[1]
+
+
+async def test_metrics_are_shown_with_their_last_values() -> None:
+    """A scrape that fails would hide the metric that tells of the stall."""
+    main = Main()
+    async with serving(main=main) as url:
+        first = await get(f"{url}/metrics")
+        main.is_busy = True
+        second = await get(f"{url}/metrics")
+    assert first == second
+    assert first[0] == 200
+    assert "scrapes 1.0" in first[1]
+
+
+async def test_a_page_of_the_main_loop_says_that_it_is_busy() -> None:
+    """Pages that need only the server are shown."""
+    async with serving(main=Main(is_busy=True)) as url:
+        page = await get(f"{url}/debug/controllers/some-controller/page")
+        tasks = await get(f"{url}/debug/pprof/goroutine")
+        settings = await get(f"{url}/configz")
+    assert page == (503, f"{BUSY}\n")
+    assert tasks[0] == 200
+    assert tasks[1].startswith(f"{BUSY}, its stack is:\n  in a_long_turn\n")
+    assert "tasks\n\ntask " in tasks[1]
+    assert settings[0] == 200
+
+
+async def test_a_page_is_asked_for_piece_by_piece() -> None:
+    """So a long page does not keep the main loop for long."""
+    main = Main()
+
+    def page(_: Mapping[str, list[str]]):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        return "text/plain", (b"piece\n" for _ in range(10))
+
+    async with serving(main=main, debug={"c": {"page": page}}) as url:
+        found = await get(f"{url}/debug/controllers/c/page")
+    assert found == (200, "piece\n" * 10)
+    assert main.answers > 10
+
+
+KILOBYTES = b"x" * 65536
+
+
+async def test_other_tasks_get_a_turn_between_two_pieces() -> None:
+    """Even if the client reads them fast."""
+    turns = 0
+    seen: list[int] = []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def page(_: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        def pieces() -> Pieces:
+            for number in range(100):
+                seen.append(turns)
+                yield b"piece " if number % 2 else b""
+
+        return "text/plain", pieces()
+
+    async with serving(debug={"a": {"page": page}}) as url:
+        task = asyncio.create_task(others())
+        answer = await get(f"{url}/debug/controllers/a/page")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert answer == (200, "piece " * 50)
+    assert (len(seen), seen) == (100, sorted(set(seen)))
+
+
+class Endless:
+    """A page without end; notes how much of it was made, and when it ended."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.ended = asyncio.Event()
+
+    def page(self, _: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        return "text/plain", self._pieces()
+
+    def _pieces(self) -> Pieces:
+        try:
+            while True:
+                self.made += 1
+                yield KILOBYTES
+        finally:
+            self.ended.set()
+
+
+async def test_a_client_that_reads_nothing_holds_little_and_is_cut_off() -> None:
+    """The server keeps only what the sockets and a buffer hold, until the timeout."""
+    endless = Endless()
+    limits = ConnectionLimits(stalled=0.5)
+    async with serving(limits=limits, debug={"a": {"page": endless.page}}) as url:
+        port = int(url.rpartition(":")[2])
+        with closing(socket.socket()) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            sock.settimeout(10)
+            await asyncio.to_thread(sock.connect, ("127.0.0.1", port))
+            wrapped = await asyncio.to_thread(trusting().wrap_socket, sock)
+            wrapped.sendall(
+                b"GET /debug/controllers/a/page HTTP/1.1\r\nHost: a\r\n\r\n"
+            )
+            async with asyncio.timeout(10):
+                await endless.ended.wait()
+            wrapped.close()
+    assert 1 <= endless.made <= 300  # 20 MB; the rest would be without end
+
+
+async def test_a_client_that_goes_away_ends_the_page() -> None:
+    endless = Endless()
+    async with serving(debug={"a": {"page": endless.page}}) as url:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{url}/debug/controllers/a/page", ssl=trusting()) as answer,
+        ):
+            assert await answer.content.readexactly(10) == KILOBYTES[:10]
+        async with asyncio.timeout(10):
+            await endless.ended.wait()
+
+
+async def test_the_connection_is_cut_if_a_page_fails() -> None:
+    """So the client does not believe that the page is complete."""
+
+    def page(_: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        def pieces() -> Pieces:
+            yield b"half"
+            raise LookupError
+
+        return "text/plain", pieces()
+
+    async with serving(debug={"a": {"page": page}}) as url:
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/debug/controllers/a/page")
+
+
+async def test_a_head_of_a_page_has_no_body() -> None:
+    endless = Endless()
+    async with (
+        serving(debug={"a": {"page": endless.page}}) as url,
+        aiohttp.ClientSession() as session,
+        session.head(f"{url}/debug/controllers/a/page", ssl=trusting()) as answer,
+    ):
+        head = (answer.status, answer.content_type, await answer.read())
+    assert (head, endless.made) == ((200, "text/plain", b""), 0)

@@ -1,4 +1,4 @@
-"""Events are correlated as in client-go, and recording them never blocks."""
+"""Events are written without blocking a controller."""
 
 import asyncio
 import io
@@ -21,7 +21,12 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole
 from controller_manager.client.events.correlator import COMBINED, Correlated, Correlator
-from controller_manager.client.events.recorder import NORMAL, WARNING, EventBroadcaster
+from controller_manager.client.events.recorder import (
+    NORMAL,
+    WARNING,
+    EventBroadcaster,
+    is_dns_subdomain,
+)
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
@@ -29,6 +34,7 @@ from controller_manager.observability.logs import make_logger, silent_logger
 from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
+
 
 POD = Pod(
     metadata=PodMeta(name="a", namespace="default", uid="u", resource_version="5")
@@ -362,3 +368,28 @@ async def test_recording_an_event_never_fails(
     async with asyncio.timeout(1):
         await recorder.flush()
     assert [event.message for event in await stored(cluster)] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a", True),
+        ("0", True),
+        ("a-b.c-d.0", True),
+        ("a" * 253, True),
+        ("a" * 254, False),
+        ("", False),
+        ("a.", False),
+        (".a", False),
+        ("a..b", False),
+        ("a.-b", False),
+        ("a-.b", False),
+        ("A", False),
+        ("ä", False),
+        ("a_b", False),
+        ("system:node:x", False),
+        ("a\n", False),
+    ],
+)
+def test_a_dns_subdomain_is_recognised(name: str, expected: bool) -> None:
+    assert is_dns_subdomain(name) is expected

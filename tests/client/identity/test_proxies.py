@@ -1,9 +1,21 @@
-"""The proxy of the environment, by the rules of Go's programs."""
+"""Proxies by the rules of Go's programs, and the passwords in URLs."""
+
+import asyncio
+from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
+from controller_manager.cli.command import make_command
+from controller_manager.client.identity.credentials import Credentials, load_credentials
 from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.client.identity.proxies import environment_proxy
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
+from controller_manager.clock import SystemClock
+from controller_manager.urls import has_user, without_user
 
 PROXY = "http://proxy:3128"
 
@@ -81,4 +93,163 @@ def test_a_bad_variable_is_named_and_its_password_is_not() -> None:
         environment_proxy("https://a", {"HTTPS_PROXY": "socks5://jane:s3cret@proxy"})
     assert str(caught.value) == (
         "$HTTPS_PROXY 'socks5://proxy': only http:// and https:// proxies are supported"
+    )
+
+
+CLOCK = SystemClock()
+
+
+def kubeconfig(directory: Path, **cluster: str) -> str:
+    file = directory / "kubeconfig"
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+    }
+    file.write_text(yaml.safe_dump(config))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_user_in_it", "shown"),
+    [
+        ("https://h:6443/base", False, "https://h:6443/base"),
+        ("https://h/p@th", False, "https://h/p@th"),
+        ("https://jane:s3cret@h:6443/base", True, "https://h:6443/base"),
+        ("https://jane@h", True, "https://h"),
+        ("https://jane:s3@cret@[::1]:1", True, "https://[::1]:1"),
+        ("//jane:s3cret@h", True, "//h"),
+        ("jane:s3cret@h", True, "h"),
+        # A slash should be written %2F; a password may have one by mistake.
+        ("https://jane:s3/cret@h", True, "https://h"),
+        ("https://jane:s3cret@[h", True, "https://[h"),
+        ("", False, ""),
+    ],
+)
+def test_a_user_in_a_url_is_found(url: str, is_user_in_it: bool, shown: str) -> None:
+    assert (has_user(url), without_user(url)) == (is_user_in_it, shown)
+
+
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        ("https://jane:s3cret@h:6443", "https://h:6443"),
+        ("https://jane@h:6443", "https://h:6443"),
+        ("ftp://jane:s3cret@h", "ftp://h"),
+        ("https://jane:s3/cret@h", "https://h"),
+    ],
+)
+def test_a_server_with_a_user_is_refused_without_its_password(
+    tmp_path: Path, server: str, shown: str
+) -> None:
+    """One line says where the user belongs instead."""
+    path = kubeconfig(tmp_path, server=server)
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, "", CLOCK)
+    assert str(caught.value) == (
+        f"server '{shown}': the URL must not hold a user name or a password; "
+        "give them in the user section of a kubeconfig"
+    )
+
+
+def test_a_master_with_a_user_is_refused_without_its_password(tmp_path: Path) -> None:
+    """With or without a scheme, and before the flags are logged."""
+    path = kubeconfig(tmp_path, server="https://h")
+    for master in ("https://jane:s3cret@h", "jane:s3cret@h"):
+        for arguments in (
+            [f"--master={master}"],
+            [f"--master={master}", f"--kubeconfig={path}", "--v=9"],
+            ["config", f"--master={master}"],
+        ):
+            result = CliRunner().invoke(make_command(), arguments)
+            assert (result.exit_code, result.output) == (
+                1,
+                (
+                    "Error: --master: the URL must not hold a user name or a password; "
+                    "give them in the user section of a kubeconfig\n"
+                ),
+            )
+
+
+@pytest.mark.parametrize(
+    ("proxy", "message"),
+    [
+        (
+            "socks5://jane:s3cret@proxy:1",
+            (
+                "proxy-url 'socks5://proxy:1': only http:// and https:// proxies are "
+                "supported"
+            ),
+        ),
+        (
+            "http://jane:s3cret@:1",
+            "proxy-url 'http://:1': it needs a host, and a port from 0 to 65535",
+        ),
+        (
+            "http://jane:s3/cret@proxy",
+            "proxy-url 'http://proxy': it needs a host, and a port from 0 to 65535",
+        ),
+        (
+            "http://jane:s3cret@proxy:port",
+            (
+                "proxy-url 'http://proxy:port': it needs a host, and a port from 0 to "
+                "65535"
+            ),
+        ),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    tmp_path: Path, proxy: str, message: str
+) -> None:
+    path = kubeconfig(tmp_path, server="https://h", **{"proxy-url": proxy})
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, "", CLOCK)
+    assert str(caught.value) == message
+
+
+async def _failure(proxy: str) -> tuple[str, str]:
+    credentials = Credentials("https://api.example", clock=CLOCK, proxy=proxy)
+    transport = HTTPTransport(credentials, "test")
+    with pytest.raises(TransportError) as caught:
+        await transport.request(Request("GET", "/version"))
+    await transport.close()
+    return transport.host, str(caught.value)
+
+
+async def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
+    """It has got the password; the error has its address only."""
+    heads = []
+
+    async def refuse(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+        )
+        writer.close()
+
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    failure = await _failure(f"http://jane:s3cret@127.0.0.1:{port}")
+    proxy.close()
+    await proxy.wait_closed()
+    assert "Proxy-Authorization: Basic amFuZTpzM2NyZXQ=" in heads[0]
+    assert failure == (
+        "api.example",
+        (
+            "GET /version at api.example: "
+            f"the proxy http://127.0.0.1:{port} answered 407 "
+            "Proxy Authentication Required"
+        ),
+    )
+
+
+async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:
+    assert await _failure("http://jane:s3cret@127.0.0.1:1") == (
+        "api.example",
+        (
+            "GET /version at api.example: the proxy http://127.0.0.1:1: "
+            "cannot connect: Connection refused"
+        ),
     )
