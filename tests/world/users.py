@@ -212,7 +212,10 @@ class User:
             if self.row.lasts and not self._is_whole(name):
                 await self.replace(name, random.Random(0))
             for what, change in self.row.last.items():
-                self._change(name, what, change, random.Random(0))
+                if change.edit is anew:
+                    await self._make_anew(name, what, change, random.Random(0))
+                else:
+                    self._change(name, what, change, random.Random(0))
 
     def _is_whole(self, name: str) -> bool:
         return name not in self._broken and all(

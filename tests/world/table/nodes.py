@@ -267,6 +267,8 @@ QUESTIONS: Final = Row(
     "resourcepoolstatusrequests",
     _question,
     names=("how-many",),
+    # It is answered once, from what the cache shows then.
+    last={"ask again": Change("resourcepoolstatusrequests", anew)},
     needs=("deviceclasses", "resourceslices"),
 )
 
