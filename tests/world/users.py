@@ -145,6 +145,8 @@ class User:
         self, name: str, what: str, change: Change, rng: random.Random
     ) -> None:
         self._note(f"{what} {name}")
+        if self.row.make(name, random.Random(0))[0][0] != change.plural:
+            self._broken.add(name)  # the first may remember the former one, or not
         target, place = change.name.format(name=name), self._place(change.plural)
         if (found := self.world.find(change.plural, place, target)) is None:
             return
