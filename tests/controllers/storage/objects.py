@@ -1,12 +1,16 @@
 """A cluster with claims, volumes and pods."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from tests.controllers.hands import Hands
+from tests.runtime.silence import SilentWatches
 
 DRIVER: Final = "csi.example.com"
 SIZE: Final = {"storage": "1Gi"}
@@ -95,3 +99,20 @@ def ephemeral(name: str) -> JSON:
 
 def _present(spec: JSON) -> JSON:
     return {key: value for key, value in spec.items() if value is not None}
+
+
+@dataclass
+class CrashesAt(SilentWatches):
+    """Ends a process at its n-th write, before or after it is stored: nothing more."""
+
+    left: int = 1
+    stores: bool = False
+
+    async def request(self, request: Request) -> Response:
+        self.left -= request.method != "GET" and not request.path.endswith("/events")
+        if self.left > 0:
+            return await self.inner.request(request)
+        if self.left == 0 and self.stores:
+            await self.inner.request(request)
+        self.left = -1
+        raise TransportError(request.path)

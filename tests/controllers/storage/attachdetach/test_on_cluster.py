@@ -21,7 +21,8 @@ from controller_manager.devcluster.scheme.statuses import forbidden
 from controller_manager.options.config import Config
 from tests.clusters import RecordingTransport, make_config
 from tests.controllers.scenarios import Scenario, scenarios
-from tests.controllers.storage.objects import DRIVER, Storage
+from tests.controllers.storage.objects import DRIVER, CrashesAt, Storage
+from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -212,3 +213,67 @@ async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
             if each.method == "DELETE"
         ]
         assert deleted == [name_of(each) for each in listed]
+
+
+async def test_a_node_that_went_while_no_process_ran_keeps_no_volume() -> None:
+    """Nobody knows what it used, so the volume waits for six minutes."""
+    cluster = of("a")
+    async with running(cluster):
+        cluster.attached()
+    cluster.remove(PODS, "p")
+    cluster.remove(NODES, "n")
+    async with running(cluster):
+        await asyncio.sleep(370)
+        assert cluster.attachments() == []
+
+
+async def test_a_new_process_with_an_old_cache_of_a_node_detaches_no_used_volume() -> (
+    None
+):
+    cluster = Nodes()
+    cluster.serve("a", runs=False)
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(config(), watches):
+        await asyncio.sleep(1)
+        watches.silence("nodes")
+        cluster.in_use("a")
+        source = {"persistentVolumeName": "a"}
+        spec = {"attacher": DRIVER, "nodeName": "n", "source": source}
+        cluster.put(ATTACHMENTS, name_of(), spec=spec, status={"attached": True})
+        await asyncio.sleep(60)
+        assert cluster.attachments() == [("a", "n", True)]
+        cluster.in_use()
+        watches.speak("nodes")
+        await asyncio.sleep(1)
+        assert cluster.attachments() == []
+
+
+async def _drive(cluster: Nodes) -> None:
+    """Have the driver attach what is asked for."""
+    await asyncio.sleep(2)
+    for source, node, is_attached in cluster.attachments():
+        if not is_attached:
+            cluster.attached(source, node)
+    await asyncio.sleep(2)
+
+
+@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize("write", range(1, 7))
+async def test_a_move_that_is_cut_off_at_any_write_is_completed(
+    write: int, *, stores: bool
+) -> None:
+    """Six writes: two attach, two detach, and two attach to the other node."""
+    cluster = Nodes()
+    cluster.serve("a")
+    cluster.node("m")
+    crashing = CrashesAt(cluster.transport, left=write, stores=stores)
+    for transport in (crashing, cluster.transport):
+        async with cluster.manager(config(), transport):
+            await _drive(cluster)
+            if "p" in cluster.names(PODS):
+                cluster.remove(PODS, "p")
+                cluster.runs("q", "m", "a")
+            await _drive(cluster)
+    assert crashing.left == -1
+    assert cluster.attachments() == [("a", "m", True)]
+    assert (cluster.listed("n"), cluster.listed("m")) == ([], ["a"])

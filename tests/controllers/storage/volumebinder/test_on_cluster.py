@@ -19,7 +19,7 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import make_config
 from tests.controllers.hands import Before
 from tests.controllers.scenarios import Scenario, scenarios
-from tests.controllers.storage.objects import Storage
+from tests.controllers.storage.objects import CrashesAt, Storage
 
 pytestmark = pytest.mark.looptime
 
@@ -123,3 +123,24 @@ async def test_two_managers_give_no_volume_to_two_claims() -> None:
     assert {phase for phase, _ in bound.values()} == {"Bound"}
     assert len({volume for _, volume in bound.values()}) == 20
     assert set(cluster.phases().values()) == {"Bound"}
+
+
+@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize("write", range(1, 5))
+async def test_a_binding_that_is_cut_off_at_any_write_is_completed(
+    write: int, *, stores: bool
+) -> None:
+    """By the next process, with the same volume, although another would fit as well."""
+    cluster = Binding()
+    for each in ("v", "w"):
+        cluster.offer(each)
+        cluster.edit(PERSISTENT_VOLUMES, each, status={"phase": "Available"})
+    cluster.ask()
+    crashing = CrashesAt(cluster.transport, left=write, stores=stores)
+    async with cluster.manager(config(), crashing):
+        await asyncio.sleep(5)
+    assert crashing.left == -1
+    async with cluster.manager(config()):
+        await asyncio.sleep(47)
+        assert cluster.bindings() == {"data": ("Bound", "v")}
+        assert cluster.phases() == {"v": "Bound", "w": "Available"}
