@@ -4,7 +4,8 @@ Upstream: RFC 6902, RFC 7386, apimachinery/pkg/util/strategicpatch.
 """
 
 import copy
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -88,11 +89,19 @@ def _apply(document: JSON, operation: Any) -> int:
             case "replace":
                 _replace(document, path, copy.deepcopy(operation["value"]))
             case "move":
-                _move(document, operation["from"], path)
+                _value(document, operation["from"], "move")
+                _add(document, path, _remove(document, operation["from"]))
             case "copy":
-                return _copy(document, operation["from"], path)
+                encoded = msgspec.json.encode(
+                    _value(document, operation["from"], "copy")
+                )
+                _add(document, path, msgspec.json.decode(encoded))
+                return len(encoded)
             case "test":
-                _test(document, path, operation.get("value"))
+                parent, token = _parent(document, path, "test")
+                found = _get(parent, token) if _has(parent, token) else None
+                if found != operation.get("value"):
+                    raise TestFailedError(f"testing value {path} failed: test failed")
             case _:
                 raise PatchError(f"Unexpected kind: {name}")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -186,27 +195,12 @@ def _replace(document: JSON, path: str, value: Any) -> None:
     parent[int(token) if isinstance(parent, list) else token] = value
 
 
-def _move(document: JSON, source: str, path: str) -> None:
-    parent, token = _parent(document, source, "move")
+def _value(document: JSON, path: str, operation: str) -> Any:
+    """Return the value at a path; raises PatchError."""
+    parent, token = _parent(document, path, operation)
     if not _has(parent, token):
-        raise _missing("move", source)
-    _add(document, path, _remove(document, source))
-
-
-def _copy(document: JSON, source: str, path: str) -> int:
-    parent, token = _parent(document, source, "copy")
-    if not _has(parent, token):
-        raise _missing("copy", source)
-    encoded = msgspec.json.encode(_get(parent, token))
-    _add(document, path, msgspec.json.decode(encoded))
-    return len(encoded)
-
-
-def _test(document: JSON, path: str, value: Any) -> None:
-    parent, token = _parent(document, path, "test")
-    found = _get(parent, token) if _has(parent, token) else None
-    if found != value:
-        raise TestFailedError(f"testing value {path} failed: test failed")
+        raise _missing(operation, path)
+    return _get(parent, token)
 
 
 # Strategic merge patches: lists are merged by a key.
@@ -289,81 +283,62 @@ def _merge_list(
         return [_without_directives(each) for each in patch]
     if not key:
         added = [each for each in patch if each not in current]
-        return _in_order(current, added, order, lambda each: each)
+        return _in_order(current, added, current, order, lambda each: each)
     if any(each.get("$patch") == "replace" for each in patch):
         return [each for each in patch if "$patch" not in each]
     if order is not None and not all(isinstance(each, dict) for each in order):
         raise PatchError(f"$setElementOrder/{name} is not a list of objects")
-    return _merge_by_key(current, patch, items, key, order)
+    left = list(current)
+    merged = list(_merge_by_key(left, patch, items, key))
+    return _in_order(left, merged, current, order, lambda each: each.get(key))
 
 
 def _merge_by_key(
-    current: list[Any], patch: list[Any], of: Type, key: str, order: Any
-) -> list[Any]:
-    """Merge items by key; if several have one key (TCP and UDP), the first counts."""
-    items = list(current)
-    patched: list[Any] = []
+    left: list[Any], patch: list[Any], of: Type, key: str
+) -> Iterator[Any]:
+    """Merge items by key, and remove the merged ones from `left`.
+
+    If several have one key (TCP and UDP), the first counts.
+    """
     for each in patch:
         if not isinstance(each, dict) or key not in each:
             raise PatchError(f"map: {each} does not contain declared merge key: {key}")
-        known = next((item for item in items if item.get(key) == each[key]), None)
+        known = next((item for item in left if item.get(key) == each[key]), None)
         merged = _merge_object(known or {}, each, of)
         if known is not None:
-            items.remove(known)
+            left.remove(known)
         if merged is not None:
-            patched.append(merged)
-    server_order = [each.get(key) for each in current]
-    if order is not None:
-        wanted = [each.get(key) for each in order]
-        return _ordered_by(items, patched, server_order, wanted, key)
-    return _interleave(items, patched, server_order, lambda each: each.get(key))
-
-
-def _ordered_by(
-    server_only: list[Any],
-    patched: list[Any],
-    server_order: list[Any],
-    wanted: list[Any],
-    key: str,
-) -> list[Any]:
-    """Put the patch's items in the patch's order, other items in the server's order."""
-    named = [each for each in (*patched, *server_only) if each.get(key) in wanted]
-    named.sort(key=lambda each: wanted.index(each.get(key)))
-    rest = [each for each in (*server_only, *patched) if each.get(key) not in wanted]
-    return _interleave(rest, named, server_order, lambda each: each.get(key))
+            yield merged
 
 
 def _in_order(
-    current: list[Any], added: list[Any], order: Any, identity: Callable[[Any], Any]
-) -> list[Any]:
-    if order is None:
-        return [*added, *current] if added else current
-    every = [*current, *added]
-    named = [each for each in order if each in every]
-    rest = [each for each in every if each not in order]
-    return _interleave(rest, named, current, identity)
-
-
-def _interleave(
-    server_only: list[Any],
+    kept: list[Any],
     patched: list[Any],
-    server_order: list[Any],
+    current: list[Any],
+    order: list[Any] | None,
     identity: Callable[[Any], Any],
 ) -> list[Any]:
-    """Merge two lists; items that the server knew keep their order.
+    """Merge two lists; items that the server knew keep the order of `current`.
 
     Otherwise the items of the patch come first, as in apimachinery's
-    strategicpatch (mergeSortedSlice).
+    strategicpatch (mergeSortedSlice). With an `order`, the items that it names count
+    as those of the patch.
     """
-    left, right = list(server_only), list(patched)
+    left, right = deque(kept), deque(patched)
+    if order is not None:
+        wanted = [identity(each) for each in order]
+        named = [each for each in (*patched, *kept) if identity(each) in wanted]
+        right = deque(sorted(named, key=lambda each: wanted.index(identity(each))))
+        left = deque(e for e in (*kept, *patched) if identity(e) not in wanted)
+    known = [identity(each) for each in current]
     result: list[Any] = []
     while left and right:
         one, other = identity(left[0]), identity(right[0])
-        both = one in server_order and other in server_order
-        if both and server_order.index(one) < server_order.index(other):
-            result.append(left.pop(0))
+        both = one in known and other in known
+        if both and known.index(one) < known.index(other):
+            result.append(left.popleft())
         else:
-            result.append(right.pop(0))
+            result.append(right.popleft())
     return [*result, *left, *right]
 
 
