@@ -265,6 +265,9 @@ class Refused(Struct, frozen=True):
 class Machine(Protocol):
     """The parts of a node that the start of a container needs."""
 
+    delay: float
+    """The seconds that the pull of an image takes."""
+
     def obtain(self, container: "ContainerRun", now: Moment) -> Refused | list[Note]:
         """Return the events before a container starts, or the reason why it cannot."""
 
@@ -375,10 +378,8 @@ class ContainerRun(Struct, frozen=True):
             stuck = replace(stuck, pull_failed_at=now.seconds, pull_backoff=following)
         return stuck.noted(*found.notes)
 
-    def replaced(
-        self, now: Moment, image: str, delay: float, machine: Machine
-    ) -> "ContainerRun":
-        """Return the container with another image, pulled after `delay` seconds."""
+    def replaced(self, now: Moment, image: str, machine: Machine) -> "ContainerRun":
+        """Return the container with another image, which is pulled first."""
         new = replace(
             self,
             spec={**self.spec, "image": image},
@@ -387,7 +388,7 @@ class ContainerRun(Struct, frozen=True):
         )
         if self.step is Step.STUCK:
             return replace(
-                new, step=Step.NEW, state={}, due=now.seconds + max(delay, 0.0)
+                new, step=Step.NEW, state={}, due=now.seconds + machine.delay
             )
         if self.step is Step.RUNNING:
             name = self.spec["name"]

@@ -176,9 +176,9 @@ class Kubelet:
         }
         conditions = [*pod["status"].get("conditions", ()), condition]
         self.forget(key)
-        failed = pods.stopping(replace(run, failure=("Evicted", message)), now)
         shown = {**pod, "status": {**pod["status"], "conditions": conditions}}
-        self._finish(shown, None, pods.killed(failed, now), now)
+        failed = pods.failed(run, warning("Evicted", message), now)
+        self._finish(shown, None, failed, now)
 
     def execute(self, pod: JSON, name: str, command: Sequence[str]) -> Run | None:
         """Run a command in a container of a pod now; `None` for an unknown command.
@@ -230,15 +230,7 @@ class Kubelet:
             self._reject(pod, rejection)
             return
         now = self._now()
-        machine = self._machine(pod)
-        run = pods.new_run(
-            pod,
-            now,
-            self._delay(pod),
-            self._deadline(pod, now),
-            machine.pulls,
-            self._grace_scale,
-        )
+        run = pods.new_run(pod, now, self._deadline(pod, now), self._machine(pod))
         if not self._mounts.prepare(pod) or not self._sources.prepare(pod):
             if not pod["status"].get("containerStatuses"):
                 self._write(pod, run, now)
@@ -262,11 +254,8 @@ class Kubelet:
         now = self._now()
         before = held or self._adopted(pod, now)
         machine = self._machine(pod)
-        delay = self._delay(pod)
-        run = pods.with_new_containers(before, pod, now, delay, machine.pulls)
-        run = pods.with_images_of(run, pod, now, delay, machine)
-        run = pods.with_resources_of(run, pod, now, machine)
-        run = with_annotations_of(run, pod, now, self._grace_scale, self.files.program)
+        run = pods.with_spec_of(before, pod, now, machine)
+        run = with_annotations_of(run, pod, now, machine)
         run = replace(run, deadline=self._deadline(pod, now))
         gates_differ = pod_status.gates_differ(pod, run)
         changed = run.containers != before.containers or gates_differ
@@ -376,14 +365,11 @@ class Kubelet:
 
     def _machine(self, pod: JSON) -> NodeMachine:
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
-        return NodeMachine(pod, images, self.files, self._delay(pod))
-
-    def _delay(self, pod: JSON) -> float:
-        """Return the seconds until the images of a pod are on its node."""
         try:
-            return pull_seconds(pod, self._start_delay)
+            delay = pull_seconds(pod, self._start_delay)
         except AnnotationError:
-            return self._start_delay  # the containers report it
+            delay = self._start_delay  # the containers report it
+        return NodeMachine(pod, images, self.files, delay, self._grace_scale)
 
     def _adopted(self, pod: JSON, now: Moment) -> pods.PodRun:
         wall = self._clock.now()
@@ -391,7 +377,7 @@ class Kubelet:
         def at(text: str) -> float:
             return now.seconds - (wall - parse_time(text)).total_seconds()
 
-        return adopted_run(pod, now, at, self._grace_scale, self.files.program)
+        return adopted_run(pod, now, at, self._machine(pod))
 
     def _grace_left(self, pod: JSON) -> float:
         """Return the seconds until a deleted pod's containers are killed."""

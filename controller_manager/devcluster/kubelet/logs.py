@@ -21,7 +21,7 @@ from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Key
 from controller_manager.devcluster.streaming import LOG_MESSAGES, sending
 
-from .pod_status import Recall
+from .machine import Files
 from .pods import statuses_of
 from .programs import Line, lines_of
 from .server import check_node, chosen_container
@@ -119,10 +119,10 @@ class _Run(Struct, frozen=True):
 class PodLogs:
     """Answers requests for logs."""
 
-    def __init__(self, objects: Objects, recall: Recall) -> None:
+    def __init__(self, objects: Objects, files: Files) -> None:
         self._objects = objects
         self._clock = objects.clock
-        self._recall = recall
+        self._files = files
 
     async def answer(
         self, target: Target, request: Request
@@ -144,7 +144,7 @@ class PodLogs:
             return Response(200, _HEADERS, b"")
         check_node(self._objects, pod, "")
         run = _run_of(pod, container["name"], previous=options.previous)
-        program = self._recall(pod, container["name"])
+        program = self._files.program(pod, container["name"])
         lines = [each for each in lines_of(pod, container, program) if run.prints(each)]
         printed = [each for each in lines if run.at(each) <= now]
         shown = b"".join(_shown(run, printed, options))

@@ -368,9 +368,13 @@ def _problem_of_user(pod: JSON, container: JSON) -> str:
     why = "container has runAsNonRoot and image will run as root"
     if user == 0:
         why = "container's runAsUser breaks non-root policy"
+    return f'{why} (pod: "{pod_name(pod)}", container: {container["name"]})'
+
+
+def pod_name(pod: JSON) -> str:
+    """Return the kubelets' name of a pod in messages: ``NAME_NAMESPACE(UID)``."""
     metadata = pod["metadata"]
-    shown = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
-    return f'{why} (pod: "{shown}", container: {container["name"]})'
+    return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
 
 
 class NodeMachine:
@@ -382,12 +386,17 @@ class NodeMachine:
         images: set[str],
         files: Files,
         delay: float,
+        grace_scale: float,
     ) -> None:
-        """Take the images that are on the node, and the seconds that a pull takes."""
+        """Take the images that are on the node, and the seconds that a pull takes.
+
+        `grace_scale` is the factor for grace periods.
+        """
+        self.files = files
+        self.delay = delay
+        self.grace_scale = grace_scale
         self._pod = pod
         self._images = images
-        self._files = files
-        self._delay = delay
 
     def pulls(self, container: JSON) -> bool:
         """Tell whether a kubelet pulls the image of a container."""
@@ -406,9 +415,9 @@ class NodeMachine:
         if isinstance(container.program, AnnotationError):
             why = str(container.program)
         else:
-            environment = self._files.environment
+            environment = self.files.environment
             why = environment.problem_of_container(self._pod, container.spec)
-            why = why or _problem_of_mounts(self._files, self._pod, container.spec)
+            why = why or _problem_of_mounts(self.files, self._pod, container.spec)
             why = why or _problem_of_user(self._pod, container.spec)
         if not why:
             return notes
@@ -420,12 +429,12 @@ class NodeMachine:
         program = container.program
         assert isinstance(program, Program)  # noqa: S101 - obtain has checked it
         if program.depends:
-            around = self._files.around(self._pod, container, now.seconds)
-            spec = self._files.environment.with_command(self._pod, container.spec)
+            around = self.files.around(self._pod, container, now.seconds)
+            spec = self.files.environment.with_command(self._pod, container.spec)
             program = program.started(run_of_container(spec, around))
-            self._files.start(self._pod, container.spec["name"], program)
+            self.files.start(self._pod, container.spec["name"], program)
         if program.writes:
-            self._files.record(self._pod, container, now.seconds, program.writes)
+            self.files.record(self._pod, container, now.seconds, program.writes)
         return program
 
     def outcome(self, container: ContainerRun, probe: Probe, now: Moment) -> Outcome:
@@ -434,7 +443,7 @@ class NodeMachine:
         An unknown program may have made any files, so its probes pass.
         """
         program = container.program
-        command, files = list(probe.command), self._files
+        command, files = list(probe.command), self.files
         if probe.page:
             command = ["cat", probe.page]
         if not command or not isinstance(program, Program) or not program.makes_files:
@@ -471,7 +480,7 @@ class NodeMachine:
                 "accessed by the pod"
             )
             return [normal("Pulled", message)]
-        took = format_duration(self._delay)
+        took = format_duration(self.delay)
         message = (
             f'Successfully pulled image "{image}" in {took} ({took} including '
             f"waiting). Image size: {_size_of(image)} bytes."

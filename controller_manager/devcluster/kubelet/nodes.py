@@ -119,7 +119,7 @@ class Nodes:
         """
         connect(self._server, self._kubelet.execute if self._count else None)
         if self._count:
-            logs = PodLogs(self._objects, self._kubelet.files.program)
+            logs = PodLogs(self._objects, self._kubelet.files)
             self._server.connect(POD.resource, "log", logs.answer)
         self._heartbeats.register()
         if self._count:

@@ -22,9 +22,9 @@ from .containers import (
     ProbeKind,
     Step,
 )
-from .machine import image_id
+from .machine import NodeMachine, image_id, pod_name
 from .node_status import IPV4, pod_address
-from .pods import PodRun, container_of, full_name, specs_of, statuses_of
+from .pods import PodRun, container_of, specs_of, statuses_of
 from .programs import Program, Role, has_any, lines_of
 
 # The containerStatus that a kubelet reports (pkg/kubelet/kubelet_pods.go).
@@ -350,21 +350,14 @@ At = Callable[[str], float]
 """Converts a time of the API to seconds of the monotonic clock."""
 
 
-Recall = Callable[[JSON, str], Program | None]
-"""Returns the program that a container of a pod has found at its start, if any."""
-
-
-def adopted_run(
-    pod: JSON, now: Moment, at: At, grace_scale: float, recall: Recall
-) -> PodRun:
+def adopted_run(pod: JSON, now: Moment, at: At, machine: NodeMachine) -> PodRun:
     """Return the run of a pod from its status; `at` converts its times."""
     statuses, containers = statuses_of(pod), []
     for spec, role in specs_of(pod):
-        new = container_of(pod, spec, role, now.seconds, grace_scale)
-        known = _recalled(new, pod, recall)
+        known = _recalled(pod, spec, role, now, machine)
         containers.append(_adopted(known, statuses.get(spec["name"]), now, at))
     return PodRun(
-        full_name(pod),
+        pod_name(pod),
         now.text,
         pod["spec"]["restartPolicy"],
         tuple(containers),
@@ -373,7 +366,7 @@ def adopted_run(
 
 
 def with_annotations_of(
-    run: PodRun, pod: JSON, now: Moment, grace_scale: float, recall: Recall
+    run: PodRun, pod: JSON, now: Moment, machine: NodeMachine
 ) -> PodRun:
     """Return the pod with its present annotations; past events stay."""
     annotations = pod["metadata"].get("annotations")
@@ -381,14 +374,18 @@ def with_annotations_of(
         return run
     containers = []
     for old, (spec, role) in zip(run.containers, specs_of(pod), strict=True):
-        new = container_of(pod, spec, role, now.seconds, grace_scale)
-        containers.append(_with_fate_of(old, _recalled(new, pod, recall), now))
+        new = _recalled(pod, spec, role, now, machine)
+        containers.append(_with_fate_of(old, new, now))
     return replace(run, containers=tuple(containers), annotations=annotations)
 
 
-def _recalled(container: ContainerRun, pod: JSON, recall: Recall) -> ContainerRun:
+def _recalled(
+    pod: JSON, spec: JSON, role: Role, now: Moment, machine: NodeMachine
+) -> ContainerRun:
+    """Return a container with the program that it has found at its start, if any."""
+    container = container_of(pod, spec, role, now.seconds, machine)
     if isinstance(container.program, Program) and container.program.depends:
-        known = recall(pod, container.spec["name"])
+        known = machine.files.program(pod, spec["name"])
         return replace(container, program=known or container.program)
     return container
 

@@ -21,7 +21,7 @@ from .containers import (
     probes_of,
 )
 from .events import Note, normal, warning
-from .machine import pulling
+from .machine import NodeMachine, pod_name, pulling
 
 # The containers of one pod on its kubelet.
 
@@ -113,13 +113,18 @@ class PodRun(Struct, frozen=True):
     def due(self) -> float | None:
         """The time of the next step, `None` if there is none."""
         times = [self.deadline, self.kill_at]
-        if self.kill_at is None:
-            times += [each.next for each in self.containers if self._may_move(each)]
-        else:  # containers that do not run will not start
-            times += [
-                each.next for each in self.containers if each.step is Step.RUNNING
-            ]
+        for each in self.containers:
+            waits = each.step is Step.NEW and not self.turn_of(each)
+            # Once the pod ends, containers that do not run will not start.
+            if each.step is Step.RUNNING or (self.kill_at is None and not waits):
+                times.append(each.next)
         return min((each for each in times if each is not None), default=None)
+
+    def with_each(self, change: Callable[[ContainerRun], ContainerRun]) -> "PodRun":
+        """Return the pod with each container changed, the same one without a change."""
+        containers = tuple(map(change, self.containers))
+        same = containers == self.containers
+        return self if same else replace(self, containers=containers)
 
     def turn_of(self, container: ContainerRun) -> bool:
         """Tell whether the init containers before a container let it start."""
@@ -132,123 +137,72 @@ class PodRun(Struct, frozen=True):
                 return False
         return True
 
-    def _may_move(self, container: ContainerRun) -> bool:
-        return container.step is not Step.NEW or self.turn_of(container)
-
 
 def new_run(
-    pod: JSON,
-    now: Moment,
-    delay: float,
-    deadline: float | None,
-    pulls: Callable[[JSON], bool],
-    grace_scale: float,
+    pod: JSON, now: Moment, deadline: float | None, machine: NodeMachine
 ) -> PodRun:
-    """Return a pod whose images are on the node after `delay` seconds.
-
-    `pulls` tells whether the image of a container is pulled.
-    """
-    due = now.seconds + delay
-    containers = tuple(
-        container_of(pod, spec, role, due, grace_scale) for spec, role in specs_of(pod)
-    )
+    """Return a pod whose images the node pulls first."""
     run = PodRun(
-        full_name(pod),
+        pod_name(pod),
         now.text,
         pod["spec"]["restartPolicy"],
-        containers,
+        tuple(
+            container_of(pod, spec, role, now.seconds + machine.delay, machine)
+            for spec, role in specs_of(pod)
+        ),
         deadline,
         annotations=pod["metadata"].get("annotations"),
         began=now.seconds,
         no_sandbox=_no_sandbox(pod),
     )
-    begun = tuple(
-        _pulling(each, pulls) if run.turn_of(each) else each for each in containers
+    return run.with_each(
+        lambda each: _pulling(each, machine) if run.turn_of(each) else each
     )
-    return replace(run, containers=begun)
 
 
-def _pulling(container: ContainerRun, pulls: Callable[[JSON], bool]) -> ContainerRun:
-    if not pulls(container.spec):
+def _pulling(container: ContainerRun, machine: NodeMachine) -> ContainerRun:
+    if not machine.pulls(container.spec):
         return container
     note = pulling(container.spec["image"])
     return replace(container, is_pulling=True).noted(note)
 
 
-def with_images_of(
-    run: PodRun, pod: JSON, now: Moment, delay: float, machine: Machine
-) -> PodRun:
-    """Return the pod with the images of its spec; a new one takes `delay` seconds."""
-    images = {spec["name"]: spec["image"] for spec, _ in specs_of(pod)}
-    containers = tuple(
-        each
-        if images[each.spec["name"]] == each.spec["image"]
-        else each.replaced(now, images[each.spec["name"]], delay, machine)
-        for each in run.containers
-    )
-    return run if containers == run.containers else replace(run, containers=containers)
+def with_spec_of(run: PodRun, pod: JSON, now: Moment, machine: NodeMachine) -> PodRun:
+    """Return the pod with images and resources of its spec, and ephemeral containers.
 
-
-def with_new_containers(
-    run: PodRun, pod: JSON, now: Moment, delay: float, pulls: Callable[[JSON], bool]
-) -> PodRun:
-    """Return the pod with the ephemeral containers that it lacks.
-
-    Their images take `delay` seconds, if a kubelet pulls them.
+    A container with another image starts again, and so does one with other resources
+    whose policy says so.
     """
-    known = {each.spec["name"] for each in run.containers}
-    new = tuple(
-        _pulling(container_of(pod, spec, role, now.seconds + delay, 1.0), pulls)
-        for spec, role in specs_of(pod)
-        if spec["name"] not in known
-    )
-    return replace(run, containers=(*run.containers, *new)) if new else run
-
-
-def with_resources_of(run: PodRun, pod: JSON, now: Moment, machine: Machine) -> PodRun:
-    """Return the pod with the resources of its spec.
-
-    A container whose policy says so starts again with them.
-    """
-    specs = {spec["name"]: spec for spec, _ in specs_of(pod)}
+    known = {each.spec["name"]: each for each in run.containers}
     in_use = statuses_of(pod)
-    containers = tuple(
-        each.resized(specs[name], in_use.get(name, {}).get("resources"), now, machine)
-        for each in run.containers
-        for name in (each.spec["name"],)
-    )
-    return run if containers == run.containers else replace(run, containers=containers)
+    containers = []
+    for spec, role in specs_of(pod):
+        name = spec["name"]
+        if (each := known.get(name)) is None:
+            due = now.seconds + machine.delay
+            each = _pulling(container_of(pod, spec, role, due, machine), machine)
+        elif each.spec["image"] != spec["image"]:
+            each = each.replaced(now, spec["image"], machine)
+        resources = in_use.get(name, {}).get("resources")
+        containers.append(each.resized(spec, resources, now, machine))
+    return replace(run, containers=tuple(containers))
 
 
 def with_probes_due(run: PodRun, now: Moment) -> PodRun:
     """Return the pod with checks now, where a probe has been checked before."""
-    containers = tuple(
-        replace(
-            each,
-            probes=tuple(
-                probe if probe.last is None else replace(probe, due=now.seconds)
-                for probe in each.probes
-            ),
-        )
-        for each in run.containers
+
+    def checked(probe: Probe) -> Probe:
+        return probe if probe.last is None else replace(probe, due=now.seconds)
+
+    return run.with_each(
+        lambda each: replace(each, probes=tuple(map(checked, each.probes)))
     )
-    return replace(run, containers=containers)
 
 
 def reported(run: PodRun) -> PodRun:
     """Return the pod after its events were reported."""
-    if not run.notes and not any(each.notes for each in run.containers):
-        return run
-    containers = tuple(
-        replace(each, notes=()) if each.notes else each for each in run.containers
-    )
-    return replace(run, containers=containers, notes=())
-
-
-def full_name(pod: JSON) -> str:
-    """Return the kubelets' name of a pod in messages: ``NAME_NAMESPACE(UID)``."""
-    metadata = pod["metadata"]
-    return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+    quiet = run.with_each(lambda each: replace(each, notes=()) if each.notes else each)
+    return replace(quiet, notes=()) if quiet.notes else quiet
 
 
 def specs_of(pod: JSON) -> Iterator[tuple[JSON, programs.Role]]:
@@ -270,7 +224,7 @@ def statuses_of(pod: JSON) -> dict[str, JSON]:
 
 
 def container_of(
-    pod: JSON, spec: JSON, role: programs.Role, due: float, grace_scale: float
+    pod: JSON, spec: JSON, role: programs.Role, due: float, machine: NodeMachine
 ) -> ContainerRun:
     """Return a container that has not started; it may start from `due` on."""
     program: programs.Program | programs.AnnotationError
@@ -282,7 +236,7 @@ def container_of(
     except programs.AnnotationError as error:
         program = error
     seconds = pod["spec"].get("terminationGracePeriodSeconds", 30)
-    grace = float(seconds) * grace_scale
+    grace = float(seconds) * machine.grace_scale
     return ContainerRun(spec, role, program, due=due, grace=grace, probes=probes)
 
 
@@ -308,18 +262,17 @@ def _is_due(due: float | None, now: Moment) -> bool:
 _SANDBOX_PERIOD: Final = 12.0
 """Seconds after which a kubelet tries again to create a sandbox."""
 
-DEADLINE_EXCEEDED: Final = (
-    "DeadlineExceeded",
-    "Pod was active on the node longer than the specified deadline",
+_DEADLINE_EXCEEDED: Final = normal(
+    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 )
-"""Reason and message of a pod whose activeDeadlineSeconds have passed."""
+"""The event of a pod whose activeDeadlineSeconds have passed."""
 
 
 def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     """Return the pod after all steps that are due now."""
     if _is_due(run.deadline, now) and not run.is_over:
-        reason, message = DEADLINE_EXCEEDED
-        return _failed(run, reason, normal(reason, message), now)
+        late = replace(run, notes=(*run.notes, _DEADLINE_EXCEEDED))
+        return failed(late, _DEADLINE_EXCEEDED, now)
     if _lacks_sandbox(run, now):
         return _without_sandbox(run, now)
     while True:
@@ -330,29 +283,24 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     return killed(run, now) if _is_due(run.kill_at, now) else run
 
 
-def _failed(run: PodRun, reason: str, note: Note, now: Moment) -> PodRun:
-    failed = replace(run, failure=(reason, note.message), notes=(*run.notes, note))
-    return killed(stopping(failed, now), now)
+def failed(run: PodRun, why: Note, now: Moment) -> PodRun:
+    """Return the pod after its kubelet has ended it for good."""
+    failure = (why.reason, why.message)
+    return killed(stopping(replace(run, failure=failure), now), now)
 
 
 def stopping(run: PodRun, now: Moment) -> PodRun:
     """Return the pod after its kubelet has told all its containers to end."""
     left = 0.0 if run.kill_at is None else max(0.0, run.kill_at - now.seconds)
-    containers = tuple(
-        each.stopped(now, f"Stopping container {each.spec['name']}", left)
-        for each in run.containers
+    return run.with_each(
+        lambda each: each.stopped(now, f"Stopping container {each.spec['name']}", left)
     )
-    return replace(run, containers=containers)
 
 
 def killed(run: PodRun, now: Moment) -> PodRun:
     """Return the pod after its kubelet has killed all its containers."""
-    return replace(
-        run,
-        containers=tuple(_killed(each, now) for each in run.containers),
-        deadline=None,
-        is_killed=True,
-    )
+    ended = run.with_each(lambda each: _killed(each, now))
+    return replace(ended, deadline=None, is_killed=True)
 
 
 def _step(run: PodRun, now: Moment, machine: Machine) -> PodRun:
@@ -438,6 +386,6 @@ def _without_sandbox(run: PodRun, now: Moment) -> PodRun:
         f'setup network for sandbox "{sandbox}": an annotation says so'
     )
     due = now.seconds + _SANDBOX_PERIOD
-    containers = tuple(replace(each, due=due) for each in run.containers)
     note = warning("FailedCreatePodSandBox", message)
-    return replace(run, containers=containers, notes=(*run.notes, note))
+    later = run.with_each(lambda each: replace(each, due=due))
+    return replace(later, notes=(*run.notes, note))
