@@ -30,7 +30,7 @@ from .registry.core.configuration import CONFIG_MAPS
 from .registry.core.nodes import KIND as NODES
 from .registry.core.pods import KIND as PODS
 from .scheme import statuses
-from .storage import Storage, Stored
+from .storage import Storage, Stored, key_of
 
 # The settings of a namespace with all answers of the metrics APIs.
 
@@ -575,7 +575,7 @@ class MetricsAPI:
         selector, usages = _selector_in(query), dict[str, list[JSON]]()
         pods = self._storage.collection(PODS.resource)
         for each in self._pods_everywhere(root, {})["items"]:
-            pod = pods.get((each["metadata"]["namespace"], each["metadata"]["name"]))
+            pod = pods.get(key_of(each))
             node = pod.obj["spec"].get("nodeName", "") if pod else ""
             found = usages.setdefault(node, [])
             found += (container["usage"] for container in each["containers"])

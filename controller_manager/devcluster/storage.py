@@ -16,6 +16,13 @@ from controller_manager.api.json_objects import JSON
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
+
+def key_of(obj: JSON) -> Key:
+    """Return the key of an object."""
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
 path_of: Final[Callable[[Key], str]] = "/".join
 """Returns the sort key of lists: ``namespace/name``, as in the keys of etcd."""
 

@@ -21,7 +21,7 @@ from controller_manager.devcluster.scheme.statuses import (
     invalid_object,
     shown,
 )
-from controller_manager.devcluster.storage import Storage, Stored
+from controller_manager.devcluster.storage import Storage, Stored, key_of
 
 from . import store
 from .admission import Chain, Operation, Submission, Write
@@ -285,8 +285,7 @@ class Objects(store.ObjectStore):
     def _replace(self, stored: Stored, write: Write) -> Stored:
         kind, new, old = write.kind, write.obj, stored.obj
         assert new is not None  # noqa: S101 - there is one in an update
-        metadata, strategy = new["metadata"], kind.strategy
-        key = (metadata.get("namespace", ""), metadata["name"])
+        metadata, strategy, key = new["metadata"], kind.strategy, key_of(new)
         if store.is_same(store.complete(kind, new), old) and self.is_current(kind, key):
             return stored  # no change: no new version, no event
         if (

@@ -19,7 +19,7 @@ from controller_manager.devcluster.registry.storage import (
     IS_DEFAULT,
     STORAGE_CLASSES,
 )
-from controller_manager.devcluster.storage import Change, Key
+from controller_manager.devcluster.storage import Change, Key, key_of
 
 # Delays the work of the driver, as on a real cluster, so that users can see it.
 
@@ -167,10 +167,8 @@ class StorageObjects:
         self, kind: Kind, old: JSON, subresource: str = "", **parts: Any
     ) -> JSON:
         """Replace parts of an object, such as its spec or its status; return it."""
-        metadata = old["metadata"]
-        namespace, name = metadata.get("namespace", ""), metadata["name"]
         new = {**old, **parts}
-        return self.objects.update(kind, namespace, name, new, subresource).obj
+        return self.objects.update(kind, *key_of(old), new, subresource).obj
 
     def annotate(self, kind: Kind, old: JSON, **parts: Any) -> JSON:
         """Add `annotations` to an object, and replace its other `parts`."""

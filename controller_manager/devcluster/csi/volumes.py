@@ -15,7 +15,7 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.registry.storage import ATTRIBUTES_CLASSES, DRIVERS
-from controller_manager.devcluster.storage import Change, Key
+from controller_manager.devcluster.storage import Change, Key, key_of
 
 from .driver import (
     DRIVER,
@@ -317,13 +317,12 @@ class Mounts:
         claims = claims_of(pod)
         if not claims:
             return True
-        metadata, node = pod["metadata"], pod["spec"]["nodeName"]
-        key = (metadata["namespace"], metadata["name"])
+        key, node = key_of(pod), pod["spec"]["nodeName"]
         volumes = self._volumes(claims)
         if volumes is None:
             self._wait(key, node, claims)
             return False
-        self._use(metadata["uid"], _Use(key, node, tuple(claims), volumes))
+        self._use(pod["metadata"]["uid"], _Use(key, node, tuple(claims), volumes))
         if not self._attached(node).issuperset(volumes):
             self._wait(key, node, claims)
             return False
@@ -353,11 +352,11 @@ class Mounts:
 
         A stopped kubelet unmounts nothing; `settle` does it later.
         """
-        metadata = pod["metadata"]
-        self._stop_waiting((metadata["namespace"], metadata["name"]))
-        use = self._uses.get(metadata["uid"])
+        self._stop_waiting(key_of(pod))
+        uid = pod["metadata"]["uid"]
+        use = self._uses.get(uid)
         if use is not None and not self._is_stopped(use.node):
-            self._drop(metadata["uid"], use)
+            self._drop(uid, use)
 
     def _drop(self, uid: str, use: _Use) -> None:
         del self._uses[uid]

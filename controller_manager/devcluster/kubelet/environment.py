@@ -20,7 +20,7 @@ from controller_manager.devcluster.csi.driver import Waiting
 from controller_manager.devcluster.registry.core import configuration
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
-from controller_manager.devcluster.storage import Key, Storage
+from controller_manager.devcluster.storage import Key, Storage, key_of
 
 from .events import Reporter, warning
 from .node_status import addresses_of, pod_address
@@ -223,8 +223,7 @@ class Environment:
         found: dict[str, str] = {}
         links = pod["spec"].get("enableServiceLinks", True)
         for stored in self._services:
-            metadata = stored.obj["metadata"]
-            key = metadata["namespace"], metadata["name"]
+            key = key_of(stored.obj)
             if key == _MASTER or (links and key[0] == pod["metadata"]["namespace"]):
                 found.update(_of_service(stored.obj))
         return found
@@ -331,9 +330,9 @@ class Sources:
         """
         problem = self._environment.problem_of_volumes(pod)
         if problem is None:
-            self.forget(_key(pod))
+            self.forget(key_of(pod))
             return True
-        if _key(pod) in self._waiting:
+        if key_of(pod) in self._waiting:
             return False
         volume, why = problem
         message = f'MountVolume.SetUp failed for volume "{volume}" : {why}'
@@ -343,7 +342,7 @@ class Sources:
 
     def wait(self, pod: JSON) -> None:
         """Remember that a pod waits for its config maps and secrets."""
-        self._waiting.add(_key(pod), _sources_of(pod))
+        self._waiting.add(key_of(pod), _sources_of(pod))
 
     def forget(self, key: Key) -> None:
         """Forget a pod that no longer waits."""
@@ -360,10 +359,6 @@ class Sources:
 
 def _not_found(source: _Source) -> str:
     return f'{source.resource} "{source.key[1]}" not found'
-
-
-def _key(pod: JSON) -> Key:
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]
 
 
 def _sources_of(pod: JSON) -> frozenset[tuple[str, Key]]:

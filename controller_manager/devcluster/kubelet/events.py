@@ -12,6 +12,7 @@ from controller_manager.client.events.correlator import Correlator, Merged, Occu
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.event import KIND as EVENT
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.storage import key_of
 
 # The events that a kubelet reports about a container.
 
@@ -175,8 +176,7 @@ class Reporter:
     def _drop_oldest(self) -> None:
         """Delete some events before they expire: 100,000 pods have 400,000."""
         for stored in islice(self._events, _DROPPED):
-            metadata = stored.obj["metadata"]
-            self._events.remove((metadata["namespace"], metadata["name"]))
+            self._events.remove(key_of(stored.obj))
 
 
 def _reference(obj: JSON, field_path: str = "") -> JSON:

@@ -17,7 +17,7 @@ from controller_manager.devcluster.kubelet import pod_status, pods
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
-from controller_manager.devcluster.storage import Change, Key, Stored
+from controller_manager.devcluster.storage import Change, Key, Stored, key_of
 
 from .commands import Run
 from .containers import Moment, Step
@@ -133,10 +133,9 @@ class Kubelet:
             if pod["spec"].get("nodeName") != node:
                 continue
             if pod["status"].get("containerStatuses") and not pod_status.is_over(pod):
-                held = self._held.get(_key(pod))
                 # Another client may have written that the pod is not ready.
-                self._write(pod, held.run if held else self._adopted(pod, now), now)
-            self.sync(_key(pod))
+                self._write(pod, self._run(pod, now), now)
+            self.sync(key_of(pod))
 
     def source_changed(self, resource: str, key: Key) -> None:
         """React to a config map or a secret that is new, has changed, or is gone."""
@@ -163,8 +162,8 @@ class Kubelet:
         stored = self._pods.get(key)
         if stored is None or self._is_stopped(stored.obj):
             return
-        pod, held, now = stored.obj, self._held.get(key), self._now()
-        run = held.run if held is not None else self._adopted(pod, now)
+        pod, now = stored.obj, self._now()
+        run = self._run(pod, now)
         condition = {
             "type": "DisruptionTarget",
             "observedGeneration": pod["metadata"].get("generation", 1),
@@ -186,9 +185,8 @@ class Kubelet:
         The files that it changes may let probes fail or succeed. Raises Refusal if the
         container does not run.
         """
-        key, now = _key(pod), self._now()
-        held = self._held.get(key)
-        pod_run = held.run if held is not None else self._adopted(pod, now)
+        now = self._now()
+        pod_run = self._run(pod, now)
         found = [each for each in pod_run.containers if each.spec["name"] == name]
         if not found or found[0].step is not Step.RUNNING:
             message = f'unable to upgrade connection: container not found ("{name}")'
@@ -207,12 +205,12 @@ class Kubelet:
 
     def removed(self, pod: JSON) -> None:
         """Forget a pod that is gone, with its files."""
-        self.forget(_key(pod))
+        self.forget(key_of(pod))
         self.files.forget(pod, is_gone=True)
 
     def _end(self, pod: JSON) -> None:
         """Unmount the volumes of a pod without further runs."""
-        self.forget(_key(pod))
+        self.forget(key_of(pod))
         self._mounts.release(pod)
         self.files.forget(pod, is_gone=False)
 
@@ -245,7 +243,7 @@ class Kubelet:
             "message": f"Pod was rejected: {rejection.message}",
             "startTime": self._now().text,
         }
-        self._objects.put(POD, _key(pod), {**pod, "status": status})
+        self._objects.put(POD, key_of(pod), {**pod, "status": status})
         self._report.kubelet(pod, warning(rejection.reason, rejection.message))
 
     def _sync_active(self, pod: JSON, held: pods.PodRun | None) -> None:
@@ -312,7 +310,7 @@ class Kubelet:
         `written` is the state that the kubelet has just written. It follows from `run`,
         except that a deadline is later than the one that counts from the written start.
         """
-        key, uid = _key(pod), pod["metadata"]["uid"]
+        key, uid = key_of(pod), pod["metadata"]["uid"]
         self.forget(key)
         if run.lacks_configuration:
             self._sources.wait(pod)
@@ -346,22 +344,16 @@ class Kubelet:
             return None
         if "deletionTimestamp" not in metadata:
             # A kubelet's own status needs no checks, and most writes are these.
-            return self._objects.put(POD, _key(pod), {**pod, "status": status})
-        self._objects.update(
-            POD,
-            metadata["namespace"],
-            metadata["name"],
-            {"metadata": metadata, "status": status},
-            "status",
-        )
+            return self._objects.put(POD, key_of(pod), {**pod, "status": status})
+        new = {"metadata": metadata, "status": status}
+        self._objects.update(POD, *key_of(pod), new, "status")
         return None
 
     def _delete(self, pod: JSON) -> None:
-        metadata = pod["metadata"]
         self._mounts.release(pod)
         self.files.forget(pod, is_gone=False)
-        options = Deletion(grace_period=0, uid=metadata["uid"])
-        self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
+        options = Deletion(grace_period=0, uid=pod["metadata"]["uid"])
+        self._objects.delete(POD, *key_of(pod), options)
 
     def _machine(self, pod: JSON) -> NodeMachine:
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
@@ -370,6 +362,10 @@ class Kubelet:
         except AnnotationError:
             delay = self._start_delay  # the containers report it
         return NodeMachine(pod, images, self.files, delay, self._grace_scale)
+
+    def _run(self, pod: JSON, now: Moment) -> pods.PodRun:
+        held = self._held.get(key_of(pod))
+        return self._adopted(pod, now) if held is None else held.run
 
     def _adopted(self, pod: JSON, now: Moment) -> pods.PodRun:
         wall = self._clock.now()
@@ -402,7 +398,3 @@ class Kubelet:
 
     def _now(self) -> Moment:
         return Moment(self._clock.monotonic(), format_time(self._clock.now()))
-
-
-def _key(pod: JSON) -> Key:
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]

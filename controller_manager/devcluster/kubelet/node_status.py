@@ -22,7 +22,7 @@ from controller_manager.devcluster.registry.storage import CSI_NODES
 from controller_manager.devcluster.scheduler import node_infos
 from controller_manager.devcluster.scheduler.filters import PORTS, TOO_MANY, shortages
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.storage import Key
+from controller_manager.devcluster.storage import Key, key_of
 from controller_manager.version import KUBERNETES_VERSION
 
 from .events import KUBELET, Reporter, warning
@@ -414,8 +414,7 @@ class PodFit:
         """
         rejection = self._checked(pod)
         if rejection is not None:
-            metadata = pod["metadata"]
-            self._infos.remove_pod((metadata["namespace"], metadata["name"]))
+            self._infos.remove_pod(key_of(pod))
         return rejection
 
     def _checked(self, pod: JSON) -> Rejection | None:
@@ -436,9 +435,8 @@ class PodFit:
 
     def _info_of(self, pod: JSON) -> node_infos.PodInfo:
         """Return the facts of a pod; the scheduler has found those of most pods."""
-        metadata = pod["metadata"]
-        known = self._infos.pod((metadata["namespace"], metadata["name"]))
-        if known is not None and known.uid == metadata["uid"]:
+        known = self._infos.pod(key_of(pod))
+        if known is not None and known.uid == pod["metadata"]["uid"]:
             return known
         return node_infos.PodInfo.of(pod)
 

@@ -31,7 +31,7 @@ from controller_manager.devcluster.registry.storage import (
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
 from controller_manager.devcluster.scheduler.volumes import VolumeBinding, claim_key
-from controller_manager.devcluster.storage import Change, Watcher
+from controller_manager.devcluster.storage import Change, Watcher, key_of
 
 from .events import Reporter
 from .kubelet import Kubelet
@@ -139,7 +139,10 @@ class Nodes:
             (VOLUME, self._volume_changed),
             (CLAIM, self._claim_changed),
             (ATTACHMENTS, self._attachment_changed),
-            (DEVICE_CLAIMS, self._device_claim_changed),
+            (
+                DEVICE_CLAIMS,
+                self._device_claim_changed,
+            ),
             (POD, self._pod_changed),
             (CONFIG_MAP, self._source_changed),
             (SECRET, self._source_changed),
@@ -163,8 +166,7 @@ class Nodes:
         collection = self._storage.collection(kind.resource)
         watcher = collection.watch(collection.version)
         for stored in collection:
-            metadata = stored.obj["metadata"]
-            key = (metadata.get("namespace", ""), metadata["name"])
+            key = key_of(stored.obj)
             _react(react, Change(stored.version, "ADDED", key, stored, None))
         return watcher
 

@@ -20,7 +20,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pods import pod_requests
 from controller_manager.control.scheduling import untolerated
-from controller_manager.devcluster.storage import Key
+from controller_manager.devcluster.storage import Key, key_of
 
 # The terms by which pods attract or repel others (PodAffinityTerm).
 
@@ -288,7 +288,7 @@ class PodInfo(Struct, frozen=True):
         metadata, spec = pod["metadata"], pod["spec"]
         affinity = (spec.get("affinity") or {}).get("podAntiAffinity")
         return cls(
-            (metadata["namespace"], metadata["name"]),
+            key_of(pod),
             metadata["uid"],
             metadata.get("labels") or {},
             _requests_of(pod),

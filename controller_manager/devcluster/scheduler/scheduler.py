@@ -18,7 +18,7 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.devcluster.registry.policy import BUDGETS
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.storage import Change, Key
+from controller_manager.devcluster.storage import Change, Key, key_of
 
 from . import node_infos
 from .filters import Fit, Misfit, best, prefers_nodes, repels
@@ -547,10 +547,7 @@ class Scheduler:
         new.pop("nominatedNodeName", None)
         if nominated:
             new["nominatedNodeName"] = nominated
-        metadata = pod["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
-        shown = {**pod, "status": new}
-        self._objects.update(POD, namespace, name, shown, "status")
+        self._objects.update(POD, *key_of(pod), {**pod, "status": new}, "status")
         self._report.unschedulable(pod, message)
 
 

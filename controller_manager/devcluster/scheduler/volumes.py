@@ -12,7 +12,7 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.registry.resource import CLAIMS, DEVICE_CLASSES
-from controller_manager.devcluster.storage import Change, Key
+from controller_manager.devcluster.storage import Change, Key, key_of
 
 from .node_infos import NodeFacts, matches_terms
 
@@ -106,14 +106,14 @@ class VolumeBinding:
         """Prepare the claims of a pod for binding on a node; return these claims."""
         bindings = []
         for claim, volume in self._choose(pod, node) or ():
-            metadata, name = claim["metadata"], ""
+            name = ""
             if volume is not None:
                 name = volume["metadata"]["name"]
                 self._reserve(volume, claim)
             else:
                 annotations = {driver.SELECTED_NODE: node.name}
                 self._storage.annotate(CLAIM, claim, annotations=annotations)
-            bindings.append(Binding((metadata["namespace"], metadata["name"]), name))
+            bindings.append(Binding(key_of(claim), name))
         return tuple(bindings)
 
     def are_bound(self, bindings: Iterable[Binding]) -> bool:
