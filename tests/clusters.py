@@ -14,7 +14,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.clock import Clock, LoopClock
-from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
+from controller_manager.devcluster.admission import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER, APIServer

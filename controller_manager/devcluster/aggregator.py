@@ -22,7 +22,7 @@ from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIS
 from controller_manager.devcluster.apiserver.kind import Kind, Subresource
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.security import User
-from controller_manager.devcluster.registry.core.configuration import CONFIG_MAPS
+from controller_manager.devcluster.registry.core.secrets import CONFIG_MAPS
 from controller_manager.serving.certificates import Pair
 
 from . import webhook

@@ -23,7 +23,6 @@ from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.devcluster.admission import plugins
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.manager.manager import ControllerManager
@@ -35,7 +34,7 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import COMMAND_USER_AGENT, USER_AGENT
 
-from . import http_server
+from . import admission, http_server
 from .aggregator import FRONT_PROXY, Aggregator, add_authorities
 from .controlplane import (
     MANAGER,
@@ -71,7 +70,7 @@ class ClusterOptions(ServerSettings):
     build: Registry = field(default_factory=lambda: Registry(()))
     """The controllers that have roles, and can run beside the cluster."""
     features: FeatureGates = field(default_factory=FeatureGates)
-    admission_plugins: frozenset[str] = plugins.WITHOUT_ACCOUNTS
+    admission_plugins: frozenset[str] = admission.WITHOUT_ACCOUNTS
     keys: http_server.ClusterKeys = field(
         default_factory=http_server.ClusterKeys.generate
     )
@@ -427,10 +426,12 @@ def prepared(
 def _plugins(settings: Settings, build: Registry) -> frozenset[str]:
     """Return the admission plugins that are on; raises PluginError."""
     running = {each.name for each in build.select(settings.controllers)}
-    return plugins.chosen_plugins(
+    return admission.chosen_plugins(
         settings.enable_admission_plugins,
         settings.disable_admission_plugins,
-        plugins.ON_BY_DEFAULT if running >= _OF_ACCOUNTS else plugins.WITHOUT_ACCOUNTS,
+        admission.ON_BY_DEFAULT
+        if running >= _OF_ACCOUNTS
+        else admission.WITHOUT_ACCOUNTS,
     )
 
 

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission import plugins
 from controller_manager.devcluster.admission.writes import Parts
 from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.admission import Chain
@@ -21,19 +20,12 @@ from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIS
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Document
-from controller_manager.devcluster.registry import authentication
 from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.registry.apiregistration import add_local_services
-from controller_manager.devcluster.registry.core.configuration import (
-    user_of_bootstrap_token,
-)
-from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.registry.core.service_account_tokens import (
-    BoundTokens,
-)
-from controller_manager.devcluster.registry.core.service_accounts import (
+from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
+from controller_manager.devcluster.registry.core.secrets import (
     CONFIGURATION_PATH,
     KEYS_PATH,
     KEYS_TYPE,
@@ -41,20 +33,21 @@ from controller_manager.devcluster.registry.core.service_accounts import (
     key_set,
     openid_configuration,
     track_account_tokens,
+    user_of_bootstrap_token,
+)
+from controller_manager.devcluster.registry.core.service_account_tokens import (
+    BoundTokens,
 )
 from controller_manager.devcluster.registry.core.service_addresses import (
     DEFAULT_RANGE,
     ranges_of,
 )
-from controller_manager.devcluster.registry.core.services import ENDPOINTS
+from controller_manager.devcluster.registry.core.services import ENDPOINTS, SLICES
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
-from controller_manager.devcluster.registry.discovery import SLICES
 from controller_manager.devcluster.registry.kinds import (
     bootstrap_manifest,
 )
-from controller_manager.devcluster.registry.networking.addresses import (
-    add_default_cidr,
-)
+from controller_manager.devcluster.registry.networking import add_default_cidr
 from controller_manager.devcluster.registry.rbac import kinds
 from controller_manager.devcluster.registry.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.registry.scheduling import (
@@ -66,8 +59,8 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
-from . import metrics
-from .registry import find_storages, kinds_with
+from . import admission, metrics
+from .registry import access, find_storages, kinds_with
 from .registry.flowcontrol import add_bootstrap_flows
 from .snapshot import PATH, SnapshotEndpoint
 from .storage import Storage, StorageState, restore
@@ -238,7 +231,7 @@ class APIServer(GenericAPIServer):
         rbac: bool = False,
         build: Registry = _NO_CONTROLLERS,
         features: FeatureGates | None = None,
-        admission_plugins: Collection[str] = plugins.WITHOUT_ACCOUNTS,
+        admission_plugins: Collection[str] = admission.WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
         storage: Storage | None = None,
     ) -> None:
@@ -264,7 +257,7 @@ class APIServer(GenericAPIServer):
             rng=rng,
             tokens=security.Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
-            admission=plugins.build_chain(
+            admission=admission.build_chain(
                 admission_plugins, parts, [kinds.EscalationCheck(authorizer)]
             ),
             storages=find_storages(),
@@ -334,16 +327,16 @@ class APIServer(GenericAPIServer):
     def _is_known(self, name: str) -> bool:
         if self._knows_everybody:
             return name != security.ANONYMOUS.name
-        account = authentication.account_of(name)
+        account = access.account_of(name)
         if account is None:
             return self.tokens.is_known(name)
         return self.storage.collection("serviceaccounts").get(account) is not None
 
     def impersonated(self, user: security.User, request: Request) -> security.User:
         """Return the user that the Impersonate headers name; raises Refusal."""
-        if not authentication.impersonates(request.headers):
+        if not access.impersonates(request.headers):
             return user
-        return authentication.impersonated(user, request.headers, self.authorizer)
+        return access.impersonated(user, request.headers, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()

@@ -19,6 +19,8 @@ from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
+from controller_manager.devcluster.registry.core.cluster import NODES
+from controller_manager.devcluster.registry.core.secrets import CONFIG_MAPS
 
 from .apiserver.kind import Kind
 from .apiserver.negotiation import Form, header, wanted_form
@@ -26,8 +28,6 @@ from .apiserver.request_info import attributes_of_request, is_true
 from .apiserver.responses import json_response, table
 from .apiserver.security import User
 from .apiserver.strategy import NAME, Cells, Column, Strategy
-from .registry.core.configuration import CONFIG_MAPS
-from .registry.core.nodes import KIND as NODES
 from .registry.core.pods import KIND as PODS
 from .scheme import statuses
 from .storage import Storage, Stored, key_of

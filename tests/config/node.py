@@ -30,7 +30,7 @@ from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
+from controller_manager.devcluster.registry.core.secrets import uid_of_account
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, ServingConfig

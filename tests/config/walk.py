@@ -14,7 +14,7 @@ from typing import Final
 from controller_manager.client.rest.client import Client
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
+from controller_manager.devcluster.admission import ON_BY_DEFAULT
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.http_server import ClusterKeys
 from controller_manager.registry import registry

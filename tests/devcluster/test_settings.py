@@ -4,10 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from controller_manager.devcluster.admission.plugins import (
-    ON_BY_DEFAULT,
-    WITHOUT_ACCOUNTS,
-)
+from controller_manager.devcluster.admission import ON_BY_DEFAULT, WITHOUT_ACCOUNTS
 from controller_manager.devcluster.cli.cluster import devcluster_command
 from controller_manager.devcluster.cluster import ClusterOptions, prepared
 from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE

@@ -12,7 +12,7 @@ import yaml
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
+from controller_manager.devcluster.admission import ON_BY_DEFAULT
 from controller_manager.devcluster.cli.steps import demo_config
 from controller_manager.explain.cause import Explanation
 from controller_manager.explain.explainer import explain_all, explain_target

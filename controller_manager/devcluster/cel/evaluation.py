@@ -5,8 +5,8 @@ from typing import Final, NamedTuple, Protocol
 
 from controller_manager.cel import syntax
 from controller_manager.cel.syntax import Call, Identifier, Node
-from controller_manager.devcluster.cel import kubernetes_library, standard_library
 
+from . import kubernetes_library, standard_library
 from .values import (
     NOTHING,
     OPERATORS,

@@ -165,7 +165,7 @@ def _data_failures(prefix: str = "") -> Iterator[None]:
 @contextmanager
 def _settings_failures() -> Iterator[None]:
     """Turn errors of settings into lines that name the flag."""
-    from controller_manager.devcluster.admission.plugins import PluginError  # noqa: PLC0415
+    from controller_manager.devcluster.admission import PluginError  # noqa: PLC0415
 
     try:
         with _data_failures("--data "):
@@ -182,12 +182,12 @@ def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
-    from controller_manager.devcluster.registry.networking import addresses  # noqa: PLC0415
+    from controller_manager.devcluster.registry import networking  # noqa: PLC0415
 
     try:
         with _data_failures():
             return run(main)
-    except (KubeconfigError, ManifestError, addresses.RangeError) as error:
+    except (KubeconfigError, ManifestError, networking.RangeError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

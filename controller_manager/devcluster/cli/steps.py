@@ -18,7 +18,7 @@ from controller_manager.client.rest.errors import error_from_response, is_succes
 from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
+from controller_manager.devcluster.admission import ON_BY_DEFAULT
 from controller_manager.devcluster.cluster import (
     ClusterOptions,
     DevCluster,

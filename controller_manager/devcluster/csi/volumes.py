@@ -10,7 +10,7 @@ from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME

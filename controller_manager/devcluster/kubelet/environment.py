@@ -17,8 +17,8 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.csi.driver import Waiting
-from controller_manager.devcluster.registry.core import configuration
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core import secrets
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from controller_manager.devcluster.storage import Key, Storage, key_of
 
@@ -69,8 +69,8 @@ class Environment:
     def __init__(self, storage: Storage, families: Sequence[str]) -> None:
         """Take the families of the pods' addresses."""
         self._collections = {
-            "configmap": storage.collection(configuration.CONFIG_MAPS.resource),
-            "secret": storage.collection(configuration.SECRETS.resource),
+            "configmap": storage.collection(secrets.CONFIG_MAPS.resource),
+            "secret": storage.collection(secrets.SECRETS.resource),
         }
         self._services = storage.collection(SERVICE.resource)
         self._nodes = storage.collection(NODE.resource)

@@ -10,8 +10,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.client.events.correlator import Correlator, Merged, Occurrence
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.registry.core.event import KIND as EVENT
-from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
+from controller_manager.devcluster.registry.events import CORE_EVENTS as EVENT
 from controller_manager.devcluster.storage import key_of
 
 # The events that a kubelet reports about a container.

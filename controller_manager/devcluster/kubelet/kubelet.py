@@ -14,7 +14,7 @@ from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.csi.volumes import Mounts
 from controller_manager.devcluster.kubelet import pod_status, pods
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.storage import Change, Key, Stored, key_of

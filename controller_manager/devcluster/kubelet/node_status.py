@@ -15,8 +15,8 @@ from controller_manager.api.scalars import format_micro_time, format_time, parse
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.registry.coordination import LEASES
-from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.storage import CSI_NODES
 from controller_manager.devcluster.scheduler import node_infos

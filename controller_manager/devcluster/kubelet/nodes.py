@@ -12,16 +12,16 @@ from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.csi import driver
 from controller_manager.devcluster.csi.volumes import Mounts, Provisioner, Resizer
-from controller_manager.devcluster.registry.core.configuration import (
+from controller_manager.devcluster.registry import networking
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.secrets import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.registry.core.configuration import SECRETS as SECRET
-from controller_manager.devcluster.registry.core.event import expire_events
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
-from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.secrets import SECRETS as SECRET
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.registry.networking import addresses
+from controller_manager.devcluster.registry.events import expire_events
 from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
 from controller_manager.devcluster.registry.storage import (
     ATTACHMENTS,
@@ -254,10 +254,10 @@ def _is_back(change: Change) -> bool:
 
 def _families(objects: Objects) -> tuple[str, ...]:
     """Return the families of addresses of the cluster, by its default ServiceCIDR."""
-    if not objects.has(addresses.SERVICE_CIDRS, "", addresses.DEFAULT_CIDR):
+    if not objects.has(networking.SERVICE_CIDRS, "", networking.DEFAULT_CIDR):
         return (IPV4,)
-    spec = objects.find(addresses.SERVICE_CIDRS, "", addresses.DEFAULT_CIDR).obj["spec"]
-    return tuple(IPV6 if ":" in each else IPV4 for each in spec["cidrs"])
+    stored = objects.find(networking.SERVICE_CIDRS, "", networking.DEFAULT_CIDR)
+    return tuple(IPV6 if ":" in each else IPV4 for each in stored.obj["spec"]["cidrs"])
 
 
 def _annotations_differ(before: JSON, after: JSON) -> bool:

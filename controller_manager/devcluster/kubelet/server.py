@@ -40,7 +40,7 @@ from controller_manager.devcluster.proxying import (
     unreachable,
     unverified,
 )
-from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.cluster import NODES as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request

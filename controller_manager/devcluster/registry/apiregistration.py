@@ -13,10 +13,10 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.kind import Catalogue, Kind
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.registry.core.services import KIND as SERVICES
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
+from .core.services import KIND as SERVICES
 from .kinds import fixed_uid, kind_of, name_of
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")

@@ -13,7 +13,7 @@ from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.csi.driver import Waiting, claims_of
 from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
-from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.devcluster.registry.policy import BUDGETS

@@ -18,12 +18,12 @@ from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.registry.core.configuration import (
+from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
+from controller_manager.devcluster.registry.core.secrets import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.registry.core.service_accounts import (
-    KIND as SERVICE_ACCOUNT,
+from controller_manager.devcluster.registry.core.secrets import (
+    SERVICE_ACCOUNTS as SERVICE_ACCOUNT,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.runtime.registry import Registry, RegistryError

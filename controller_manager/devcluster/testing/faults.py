@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock, LoopClock, SystemClock
-from controller_manager.devcluster.admission.plugins import PluginError
+from controller_manager.devcluster.admission import PluginError
 from controller_manager.devcluster.apiserver.reading import frame_of
 from controller_manager.devcluster.apiserver.request_info import is_true
 from controller_manager.devcluster.apiserver.responses import (
@@ -42,8 +42,12 @@ from controller_manager.devcluster.manifests import (
     parted,
     read_manifests,
 )
-from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
-from controller_manager.devcluster.scheme.statuses import conflict, expired, of_code
+from controller_manager.devcluster.registry.core.secrets import uid_of_account
+from controller_manager.devcluster.scheme.statuses import (
+    conflict,
+    expired,
+    of_code,
+)
 from controller_manager.devcluster.snapshot import (
     DataError,
     read_snapshot,

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest_asyncio
 
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
+from controller_manager.devcluster.admission import ON_BY_DEFAULT
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import WebhookServer, webhook_server
 

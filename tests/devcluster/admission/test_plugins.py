@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.admission.plugins import (
+from controller_manager.devcluster.admission import (
     ON_BY_DEFAULT,
     ORDERED,
     PluginError,

@@ -6,10 +6,10 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry.batch.jobs import JOBS
 from controller_manager.devcluster.registry.certificates import SIGNING_REQUESTS
-from controller_manager.devcluster.registry.core.configuration import (
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.secrets import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (

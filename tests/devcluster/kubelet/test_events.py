@@ -9,7 +9,7 @@ from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver.admission import Chain
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.kubelet.events import Reporter, normal
-from controller_manager.devcluster.registry.core.event import KIND as EVENT
+from controller_manager.devcluster.registry.events import CORE_EVENTS as EVENT
 from controller_manager.devcluster.storage import Storage
 from tests.clusters import EPOCH
 

@@ -15,7 +15,7 @@ from controller_manager.controllers.identity.tokens.controller import (
     claims,
 )
 from controller_manager.devcluster.apiserver.security import User
-from controller_manager.devcluster.registry.core.service_accounts import AccountTokens
+from controller_manager.devcluster.registry.core.secrets import AccountTokens
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, send
 

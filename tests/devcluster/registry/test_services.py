@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.registry.networking.addresses import RangeError
+from controller_manager.devcluster.registry.networking import RangeError
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime

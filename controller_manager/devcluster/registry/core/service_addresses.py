@@ -10,10 +10,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
-from controller_manager.devcluster.registry.networking.addresses import (
-    DEFAULT_CIDR,
-    IP_ADDRESSES,
-)
+from controller_manager.devcluster.registry.networking import DEFAULT_CIDR, IP_ADDRESSES
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     Refusal,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.cel.estimates import estimated_cost
-from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.program import Program, estimated_cost
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
     bounds_of,
     validate_costs,

@@ -19,9 +19,8 @@ from controller_manager.cel import syntax, types
 from controller_manager.cel.checker import check
 from controller_manager.cel.schemas import SCALARS
 from controller_manager.cel.types import escaped
-from controller_manager.devcluster.cel.estimates import Bounds, estimated_cost
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.program import Bounds, Program, estimated_cost
 from controller_manager.devcluster.cel.standard_library import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
 from controller_manager.devcluster.scheme import statuses

@@ -1,1 +1,0 @@
-"""The kinds of the group networking.k8s.io."""
