@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -18,7 +19,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 )
 from controller_manager.api.meta import Condition, find_condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.expectations import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
@@ -270,10 +271,8 @@ class DeviceTaintEviction:
             "status": {"conditions": [fields]},
         }
         where = (DEVICE_TAINT_RULES, config, self._field_manager, "status")
-        try:
+        with suppress(NotFound):  # the rule is gone
             await self._client.apply(*where)
-        except (Conflict, NotFound):
-            return  # the rule is gone, or another rule has its name now
 
     async def _counts_of(self, rule: DeviceTaintRule, now: datetime) -> Counts:
         """Count the pods and devices of a rule, also if it is only simulated."""
