@@ -4,7 +4,6 @@ What a server or a node draws, or counts, is replaced by a word; what tells of t
 only is left out.
 """
 
-import asyncio
 import base64
 import json
 import re
@@ -16,8 +15,7 @@ from cryptography import x509
 
 from controller_manager.api.json_objects import JSON
 
-from .memory import remembered
-from .objects import controller_of, differences, is_over, path_of, uid_of
+from .objects import FieldPath, controller_of, differences, is_over, uid_of
 from .world import World
 
 State = dict[str, Counter[str]]
@@ -77,6 +75,15 @@ _STATUS: Final = (
     "lastScaleTime",
     "storedVersions",
 )
+_FIELDS: Final[dict[str, FieldPath]] = {
+    # Those of pods, which may be on any node.
+    "nodes": ("status", "volumesAttached"),
+    "volumeattachments": ("spec", "nodeName"),
+    # A token that goes while no manager runs stays in the list.
+    "serviceaccounts": ("secrets",),
+    # Users have registered servers; some found the object taken away.
+    "storageversions": ("status",),
+}
 _OF_CONDITIONS: Final = (
     "lastTransitionTime",
     "lastUpdateTime",
@@ -230,6 +237,12 @@ def _normal(plural: str, obj: JSON, families: dict[str, str]) -> JSON:
         for each in status["conditions"]:
             for key in _OF_CONDITIONS:
                 each.pop(key, None)
+    if plural in _FIELDS:
+        *parts, last = _FIELDS[plural]
+        place = made
+        for part in parts:
+            place = place.get(part, {})
+        place.pop(last, None)
     if plural in _SPECIAL:
         made = _SPECIAL[plural](made)
     result: JSON = _replaced(made, families)
@@ -288,12 +301,6 @@ def _pod(pod: JSON) -> JSON:
     }
 
 
-def _node(node: JSON) -> JSON:
-    """Leave out the volumes of pods, which may be on any node."""
-    node.get("status", {}).pop("volumesAttached", None)
-    return node
-
-
 def _autoscaler(autoscaler: JSON) -> JSON:
     """Leave out why nothing is to do now."""
     status = autoscaler.get("status", {})
@@ -344,12 +351,6 @@ def _device_claim(claim: JSON) -> JSON:
     return claim
 
 
-def _attachment(each: JSON) -> JSON:
-    """Leave out the node: a pod may be on any."""
-    each["spec"].pop("nodeName")
-    return each
-
-
 def _volume(volume: JSON) -> JSON:
     """Leave out the attacher's finalizer: it tells that it was attached once."""
     metadata = volume["metadata"]
@@ -359,37 +360,21 @@ def _volume(volume: JSON) -> JSON:
     return volume
 
 
-def _storage_version(each: JSON) -> JSON:
-    """Leave out which servers users have registered: some found it taken away."""
-    each.pop("status", None)
-    return each
-
-
 def _role(role: JSON) -> JSON:
     """Keep the order of the rules."""
     role["rules"] = {str(at): each for at, each in enumerate(role.get("rules") or ())}
     return role
 
 
-def _account(account: JSON) -> JSON:
-    """Leave out the list of tokens: one that goes while no manager runs stays there."""
-    account.pop("secrets", None)
-    return account
-
-
 _SPECIAL: Final = {
-    "serviceaccounts": _account,
     "clusterroles": _role,
-    "storageversions": _storage_version,
     "pods": _pod,
-    "nodes": _node,
     "jobs": _job,
     "horizontalpodautoscalers": _autoscaler,
     "endpointslices": _slice,
     "endpoints": _endpoints,
     "persistentvolumes": _volume,
     "resourceclaims": _device_claim,
-    "volumeattachments": _attachment,
 }
 
 
@@ -406,43 +391,3 @@ def compared(got: State, wanted: State) -> Iterator[str]:
             yield f"{where}: there are {surplus} more than undisturbed"
         elif surplus < 0:
             yield f"{where}: there are {-surplus} fewer than undisturbed"
-
-
-def uncollected(world: World) -> Iterator[str]:
-    """Yield objects whose owners are all gone; of unknown kinds, nobody can tell."""
-    objects = world.everything("events")
-    uids = {uid_of(each) for each in objects}
-    kinds = {each.kind for each in world.kinds()}
-    for each in objects:
-        owners = each["metadata"].get("ownerReferences", ())
-        if any(owner["kind"] not in kinds for owner in owners):
-            continue
-        if owners and not any(owner["uid"] in uids for owner in owners):
-            yield f"{each['kind']} {path_of(each)} was not collected"
-
-
-def remembered_deleted(world: World) -> Iterator[str]:
-    """Yield what a manager still stores about deleted objects."""
-    stored = world.everything()
-    there = {path_of(obj) for obj in stored} | {uid_of(obj) for obj in stored}
-    there |= {
-        owner["uid"]
-        for obj in stored
-        for owner in obj["metadata"].get("ownerReferences", ())
-    }
-    for manager in world.managers:
-        if manager.manager is not None:
-            for where, keys in remembered(manager.manager).items():
-                if gone := sorted(keys - there):
-                    yield f"manager {manager.number}: {where} remembers {gone}"
-
-
-def tasks_by_work() -> Counter[str]:
-    """Count the running tasks by their coroutine, without the current task."""
-    current = asyncio.current_task()
-    works = [
-        getattr(task.get_coro(), "__qualname__", "?")
-        for task in asyncio.all_tasks()
-        if task is not current
-    ]
-    return Counter(each for each in works if not each.startswith("FaultyTransport."))

@@ -1,13 +1,17 @@
 """What the controllers of a manager remember, found by walking through its objects."""
 
+import asyncio
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.worker import Workers
+
+from .objects import path_of, uid_of
+from .world import World
 
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -33,6 +37,22 @@ _BOUNDED: Final = (
 
 _FOLLOWED: Final = 20
 """Entries of a collection whose own collections are looked at."""
+
+
+def remembered_deleted(world: World) -> Iterator[str]:
+    """Yield what a manager still stores about deleted objects."""
+    stored = world.everything()
+    there = {path_of(obj) for obj in stored} | {uid_of(obj) for obj in stored}
+    there |= {
+        owner["uid"]
+        for obj in stored
+        for owner in obj["metadata"].get("ownerReferences", ())
+    }
+    for manager in world.managers:
+        if manager.manager is not None:
+            for where, keys in remembered(manager.manager).items():
+                if gone := sorted(keys - there):
+                    yield f"manager {manager.number}: {where} remembers {gone}"
 
 
 def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
@@ -94,3 +114,14 @@ def _attributes(owner: object) -> Iterator[tuple[str, Any]]:
     for name in getattr(type(owner), "__slots__", ()):
         if name != "__dict__" and hasattr(owner, name):
             yield name, getattr(owner, name)
+
+
+def tasks_by_work() -> Counter[str]:
+    """Count the running tasks by their coroutine, without the current task."""
+    current = asyncio.current_task()
+    works = [
+        getattr(task.get_coro(), "__qualname__", "?")
+        for task in asyncio.all_tasks()
+        if task is not current
+    ]
+    return Counter(each for each in works if not each.startswith("FaultyTransport."))

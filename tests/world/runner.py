@@ -22,13 +22,11 @@ from .end import (
     changes_of,
     compared,
     end_state,
-    remembered_deleted,
-    tasks_by_work,
-    uncollected,
 )
 from .faults import Fault, Faults
 from .fights import Fights
 from .loop import VirtualLoop
+from .memory import remembered_deleted, tasks_by_work
 from .recorded import is_recorded, unlike
 from .settled import unsettled
 from .users import Users, rows_of
@@ -208,7 +206,7 @@ async def _use_and_disturb(
         return {}
     await _until_stable(checks)
     await asyncio.sleep(_REOPENING)
-    for found in (wrong_caches, uncollected, remembered_deleted, unsettled):
+    for found in (wrong_caches, remembered_deleted, unsettled):
         checks.violations += [f"the end: {each}" for each in found(world)]
     end = changes_of(before, end_state(world))
     end["tasks"] = Counter([json.dumps(tasks_by_work(), sort_keys=True)])

@@ -16,10 +16,24 @@ _KEPT: Final = 10
 
 def unsettled(world: World) -> Iterator[str]:
     """Yield what is not as its object wants it."""
+    yield from _uncollected(world)
     yield from _observed(world)
     yield from _sizes(world)
     yield from _histories(world)
     yield from _endpoints(world)
+
+
+def _uncollected(world: World) -> Iterator[str]:
+    """Yield objects whose owners are all gone; of unknown kinds, nobody can tell."""
+    objects = world.everything("events")
+    uids = {uid_of(each) for each in objects}
+    kinds = {each.kind for each in world.kinds()}
+    for each in objects:
+        owners = each["metadata"].get("ownerReferences", ())
+        if any(owner["kind"] not in kinds for owner in owners):
+            continue
+        if owners and not any(owner["uid"] in uids for owner in owners):
+            yield f"{each['kind']} {path_of(each)} was not collected"
 
 
 def _observed(world: World) -> Iterator[str]:

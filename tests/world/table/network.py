@@ -5,7 +5,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from tests.controllers.network.servicecidr.builders import address_json
 
-from .row import Change, Parts, Rng, Row, label, named, number, sets, template
+from .row import Change, Parts, Rng, Row, label, named, number, selecting, sets
 
 
 def _service(name: str, rng: Rng) -> Parts:
@@ -13,11 +13,7 @@ def _service(name: str, rng: Rng) -> Parts:
     spec: JSON = {"ports": ports, "selector": {"app": name}}
     if rng.random() < 0.3:
         spec["clusterIP"] = "None"
-    deployment = {
-        "replicas": rng.randrange(1, 5),
-        "selector": {"matchLabels": {"app": name}},
-        "template": template(name),
-    }
+    deployment = {"replicas": rng.randrange(1, 5), **selecting(name)}
     return [
         ("deployments", named(name, deployment)),
         ("services", named(name, spec)),

@@ -101,6 +101,14 @@ def template(app: str, **more: Any) -> JSON:
     return {"metadata": {"labels": {"app": app}}, "spec": pod_spec(**more)}
 
 
+def selecting(app: str, **more: Any) -> JSON:
+    """Return the selector and the template of whatever makes pods of `app`."""
+    return {
+        "selector": {"matchLabels": {"app": app}},
+        "template": template(app, **more),
+    }
+
+
 def named(name: str, spec: JSON | None = None, **more: Any) -> JSON:
     """Return an object of a name, with a spec if it is given."""
     return {"metadata": {"name": name}, **({"spec": spec} if spec else {}), **more}

@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 
-from .row import Change, Parts, Rng, Row, anew, gone, named, pod_spec, sets
+from .row import Change, Parts, Rng, Row, anew, gone, named, pod_spec, selecting, sets
 
 CLAIMS: Final = "persistentvolumeclaims"
 VOLUMES: Final = "persistentvolumes"
@@ -147,17 +147,14 @@ ATTRIBUTES_CLASSES: Final = Row(
 
 def _attached(name: str, _: Rng) -> Parts:
     """Return a claim, and a deployment of one pod, which moves from node to node."""
-    pod = pod_spec(
-        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
-    )
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
     spec = {
         "replicas": 1,
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1},
         },
-        "selector": {"matchLabels": {"app": name}},
-        "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        **selecting(name, volumes=[volume]),
     }
     return [_claim(name), ("deployments", named(name, spec))]
 

@@ -15,6 +15,7 @@ from .row import (
     gone,
     named,
     number,
+    selecting,
     set_image,
     sets,
     template,
@@ -23,10 +24,6 @@ from .row import (
 
 _POLICIES: Final = ("Background", "Background", "Foreground", "Orphan")
 _READY_AFTER: Final[tuple[JSON, ...]] = ({}, {}, {"minReadySeconds": 3})
-
-
-def _selecting(app: str) -> JSON:
-    return {"selector": {"matchLabels": {"app": app}}, "template": template(app)}
 
 
 # Deployments
@@ -46,7 +43,7 @@ def _deployment(name: str, rng: Rng) -> Parts:
         "strategy": _rolling(rng) if rng.random() < 0.8 else {"type": "Recreate"},
         "revisionHistoryLimit": rng.choice([0, 2, 10]),
         **rng.choice(_READY_AFTER),
-        **_selecting(name),
+        **selecting(name),
     }
     return [("deployments", named(name, spec))]
 
@@ -72,16 +69,13 @@ DEPLOYMENTS: Final = Row(
 
 
 def _replica_set(name: str, rng: Rng) -> Parts:
-    spec = {"replicas": rng.randrange(1, 5), **_selecting(name)}
+    spec = {"replicas": rng.randrange(1, 5), **selecting(name)}
     return [("replicasets", named(name, spec))]
 
 
 def _replication_controller(name: str, rng: Rng) -> Parts:
-    spec = {
-        "replicas": rng.randrange(1, 5),
-        "selector": {"app": name},
-        "template": template(name),
-    }
+    spec = {"replicas": rng.randrange(1, 5), **selecting(name)}
+    spec["selector"] = {"app": name}
     return [("replicationcontrollers", named(name, spec))]
 
 
@@ -121,7 +115,7 @@ def _stateful_set(name: str, rng: Rng) -> Parts:
         "persistentVolumeClaimRetentionPolicy": _retention(rng),
         "revisionHistoryLimit": rng.choice([0, 2]),
         **rng.choice(_READY_AFTER),
-        **_selecting(name),
+        **selecting(name),
     }
     if name == "db":
         claim = {
@@ -183,7 +177,7 @@ def _daemon_set(name: str, rng: Rng) -> Parts:
         "updateStrategy": _daemon_strategy(rng),
         "revisionHistoryLimit": rng.choice([0, 2]),
         **rng.choice(_READY_AFTER),
-        **_selecting(name),
+        **selecting(name),
     }
     if name == "logs":
         spec["template"]["spec"]["nodeSelector"] = {"pool": "yes"}
@@ -339,7 +333,7 @@ BUDGETS: Final = Row(
 def _autoscaler(name: str, rng: Rng) -> Parts:
     pod = template(name)
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
-    deployment = named(name, {"replicas": 2, **_selecting(name), "template": pod})
+    deployment = named(name, {"replicas": 2, **selecting(name), "template": pod})
     deployment["metadata"]["annotations"] = {"devcluster/cpu": rng.choice(_LOADS)}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
