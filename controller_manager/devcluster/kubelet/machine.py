@@ -6,7 +6,7 @@ names of github.com/distribution/reference.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -249,12 +249,15 @@ class Files:
             return past[-1]
         volume, rest = self._place_of(pod, container.spec, path)
         if volume:
-            if rest == "." or not _is_made(pod, volume):
+            if rest == "." or not any(each in _MADE for each in _volume(pod, volume)):
                 return True
-            return any(
-                PurePosixPath(rest) in (one, *one.parents)
-                for one in self._sub_paths(pod, container.spec, volume)
+            # A kubelet makes the directories in a volume for its mounts.
+            made = (
+                PurePosixPath(self.sub_path(pod, container.spec, each)[0])
+                for each in container.spec["volumeMounts"]
+                if each["name"] == volume
             )
+            return any(PurePosixPath(rest) in (one, *one.parents) for one in made)
         if rest in _EMPTY or any(
             rest == each or rest.startswith(f"{each}/") for each in _OF_IMAGES
         ):
@@ -298,14 +301,6 @@ class Files:
                 return mount["name"], str(inside / whole.relative_to(parent))
         return "", str(whole)
 
-    def _sub_paths(
-        self, pod: JSON, container: JSON, volume: str
-    ) -> Iterator[PurePosixPath]:
-        """Yield the directories that a kubelet makes in a volume for its mounts."""
-        for each in container["volumeMounts"]:
-            if each["name"] == volume:
-                yield PurePosixPath(self.sub_path(pod, container, each)[0])
-
     def sub_path(
         self, pod: JSON, container: JSON, mount: JSON
     ) -> tuple[str, list[str]]:
@@ -324,10 +319,6 @@ def _volume(pod: JSON, name: str) -> JSON:
         if each["name"] == name:
             return dict(each)
     return {}
-
-
-def _is_made(pod: JSON, volume: str) -> bool:
-    return any(each in _MADE for each in _volume(pod, volume))
 
 
 # The needs of a container before its start: its image, variables, mounts and user.

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
@@ -216,7 +216,13 @@ def _conditions(before: list[JSON], now: str, pressure: _Pressure | None) -> lis
     """Return the conditions of a node under `pressure`, and those of other programs."""
     named = {_type(each): each for each in before}
     reported = []
-    for type_, status, reason, message in (*_pressed(pressure), _READY):
+    pressures = [
+        (each.condition, "True", *each.under)
+        if each is pressure
+        else (each.condition, "False", *each.without)
+        for each in PRESSURES.values()
+    ]
+    for type_, status, reason, message in (*pressures, _READY):
         old = named.pop(type_, {})
         since = old.get("lastTransitionTime") if old.get("status") == status else None
         reported.append(
@@ -230,14 +236,6 @@ def _conditions(before: list[JSON], now: str, pressure: _Pressure | None) -> lis
             }
         )
     return [*named.values(), *reported]
-
-
-def _pressed(pressure: _Pressure | None) -> Iterator[tuple[str, str, str, str]]:
-    for each in PRESSURES.values():
-        if each is pressure:
-            yield each.condition, "True", *each.under
-        else:
-            yield each.condition, "False", *each.without
 
 
 def _without_heartbeats(status: JSON) -> JSON:

@@ -44,8 +44,8 @@ def _container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JS
         "name": spec["name"],
         "image": spec["image"],
         "imageID": image_id(spec["image"]) if has_run else "",
-        "ready": run.is_ready,
-        "started": run.is_started,
+        "ready": run.is_ready and run.role is not Role.EPHEMERAL,
+        "started": run.is_started and run.role is not Role.EPHEMERAL,
         "restartCount": run.restarts,
         "state": _identified(pod, run, run.state, 0) or {"waiting": waiting},
         "lastState": _identified(pod, run, run.last, 1),
@@ -58,12 +58,6 @@ def _container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JS
     if mounts := spec.get("volumeMounts"):
         status["volumeMounts"] = [_mount(each) for each in mounts]
     return status
-
-
-def _ephemeral_status(pod: JSON, run: ContainerRun) -> JSON:
-    """Return the status of an ephemeral container, which is never ready."""
-    status = _container_status(pod, run, initializing=False)
-    return {**status, "ready": False, "started": False}
 
 
 def _container_id(pod: JSON, run: ContainerRun, runs_ago: int) -> str:
@@ -148,7 +142,7 @@ def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
         ]
     if ephemeral:
         status["ephemeralContainerStatuses"] = [
-            _ephemeral_status(pod, each) for each in ephemeral
+            _container_status(pod, each, initializing=False) for each in ephemeral
         ]
     if run.failure is not None:
         status["reason"], status["message"] = run.failure
@@ -171,12 +165,6 @@ def _addresses(pod: JSON, run: PodRun, place: Place) -> JSON:
     found["podIP"] = addresses[0]
     found["podIPs"] = [{"ip": each} for each in addresses]
     return found
-
-
-def _is_ready(pod: JSON, run: PodRun) -> bool:
-    """Tell whether a pod is ready, its readiness gates included."""
-    _, status, _, _ = _ready(pod, _containers_ready(run, run.phase))
-    return status == "True"
 
 
 _Condition = tuple[str, str, str, str]
@@ -341,7 +329,8 @@ def gates_differ(pod: JSON, run: PodRun) -> bool:
     shown = any(
         each["type"] == "Ready" and each["status"] == "True" for each in conditions
     )
-    return _is_ready(pod, run) != shown
+    status = _ready(pod, _containers_ready(run, run.phase))[1]
+    return (status == "True") != shown
 
 
 # Restores the runs of pods from their statuses.

@@ -347,16 +347,13 @@ def _again(run: PodRun, container: ContainerRun) -> bool:
         return True
     policy = container.spec.get("restartPolicy") or run.policy
     for rule in container.spec.get("restartPolicyRules") or ():
-        if _applies(rule.get("exitCodes") or {}, container.code):
+        codes = rule.get("exitCodes") or {}
+        is_listed = container.code in (codes.get("values") or ())
+        if is_listed is (codes.get("operator") == "In"):
             return True  # Restart is the only action that rules have
     if container.role is programs.Role.MAIN and policy == "Always":
         return True
     return container.code != 0 and policy != "Never"
-
-
-def _applies(exit_codes: JSON, code: int) -> bool:
-    is_listed = code in (exit_codes.get("values") or ())
-    return is_listed is (exit_codes.get("operator") == "In")
 
 
 def _killed(container: ContainerRun, now: Moment) -> ContainerRun:

@@ -262,7 +262,8 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
     codes = find(pod, EXIT_CODE, name, shared=shared)
     annotations = pod["metadata"].get("annotations") or {}
     indexes = annotations.get(FAILING_INDEXES) if shared else None
-    termination = _termination(pod, name)
+    found = find(pod, TERMINATION_SECONDS, name)
+    termination = FOREVER if found is None else _seconds_of(*found)
     _check_pod(pod)
     if seconds is None and codes is None and indexes is None:
         return _unannotated(pod, container, role, termination)
@@ -290,16 +291,15 @@ def _check_pod(pod: JSON) -> None:
         periods_of(FAILING_SANDBOX, annotations[FAILING_SANDBOX])
 
 
-def _termination(pod: JSON, name: str) -> float:
-    found = find(pod, TERMINATION_SECONDS, name)
-    return FOREVER if found is None else _seconds_of(*found)
-
-
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
     run = run_of_container(container)
     if run is not None:
         return _program(run, termination)
-    ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
+    of_job = any(
+        each["kind"] == "Job" and each.get("controller")
+        for each in pod["metadata"].get("ownerReferences", ())
+    )
+    ends = role is Role.INIT or (role is Role.MAIN and of_job)
     seconds = _BRIEFLY if ends else FOREVER
     depends = bool(command_of(container))
     return Program(seconds, (0,), termination, depends=depends)
@@ -318,11 +318,6 @@ def _program(run: Run, termination: float) -> Program:
         run.writes,
         makes_files=True,
     )
-
-
-def _belongs_to_a_job(pod: JSON) -> bool:
-    owners = pod["metadata"].get("ownerReferences", ())
-    return any(each["kind"] == "Job" and each.get("controller") for each in owners)
 
 
 def _codes_of(

@@ -256,16 +256,16 @@ class Fit:
         if why := node_infos.why_not(self.pod, node.facts):
             return Misfit((why,))
         others = list(self._nominated(node.facts.name, self.info))
-        if self.info.ports and self._collides(node, others):
+        if self.info.ports and any(
+            each.ports and node_infos.collide(self.info.ports, each.ports)
+            for each in (*node.pods.values(), *others)
+        ):
             return Misfit((PORTS,), is_resolvable=True)
         if short := shortages(self.info, node, others):
             return Misfit(short, is_resolvable=self._could_have(node))
         for plugin, resolvable in self._plugins:
             if why := plugin.why_not(self.pod, node.facts):
                 return Misfit((why,), is_resolvable=why in resolvable)
-        return self._misplaced(node)
-
-    def _misplaced(self, node: node_infos.NodeInfo) -> Misfit | None:
         if self._spread is not None and (why := self._spread.why_not(node)):
             return Misfit((why,), is_resolvable=why == UNEVEN)
         if self._affinity is not None:
@@ -299,14 +299,6 @@ class Fit:
         tolerations = node_infos.tolerations_of(self.pod)
         effects = (NO_SCHEDULE, NO_EXECUTE)
         return untolerated(node.facts.taints, tolerations, effects) is None
-
-    def _collides(
-        self, node: node_infos.NodeInfo, others: Iterable[node_infos.PodInfo]
-    ) -> bool:
-        return any(
-            each.ports and node_infos.collide(self.info.ports, each.ports)
-            for each in (*node.pods.values(), *others)
-        )
 
     def _could_have(self, node: node_infos.NodeInfo) -> bool:
         """Tell whether a node without pods has what the pod requests."""

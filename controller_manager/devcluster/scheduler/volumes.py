@@ -109,7 +109,9 @@ class VolumeBinding:
             name = ""
             if volume is not None:
                 name = volume["metadata"]["name"]
-                self._reserve(volume, claim)
+                spec = {**volume["spec"], "claimRef": driver.reference_to(claim)}
+                bound = {_BOUND_BY_CONTROLLER: "yes"}
+                self._storage.annotate(VOLUME, volume, annotations=bound, spec=spec)
             else:
                 annotations = {driver.SELECTED_NODE: node.name}
                 self._storage.annotate(CLAIM, claim, annotations=annotations)
@@ -131,7 +133,8 @@ class VolumeBinding:
                 continue
             if binding.volume:
                 volume = self._storage.volume(binding.volume)
-                if volume is None or not _is_for(volume, claim):
+                reference = volume["spec"].get("claimRef") if volume else None
+                if (reference or {}).get("uid") != claim["metadata"]["uid"]:
                     return f'claimRef got reset for PV "{binding.volume}"'
             elif driver.annotation(claim, driver.SELECTED_NODE) != node:
                 return f'provisioning failed for PVC "{name}"'
@@ -203,8 +206,10 @@ class VolumeBinding:
                 volume = self._matching(claim, node, taken)
             if volume is not None:
                 taken.add(volume["metadata"]["name"])
-            elif not self._can_be_provisioned(claim):
-                return None
+            else:
+                found = self._storage.class_of(claim)
+                if found is None or found["provisioner"] == _NO_PROVISIONER:
+                    return None
             chosen.append((claim, volume))
         return chosen
 
@@ -227,20 +232,6 @@ class VolumeBinding:
             volume = self._storage.volume(name)
             if volume is not None:
                 yield volume
-
-    def _can_be_provisioned(self, claim: JSON) -> bool:
-        found = self._storage.class_of(claim)
-        return found is not None and found["provisioner"] != _NO_PROVISIONER
-
-    def _reserve(self, volume: JSON, claim: JSON) -> None:
-        spec = {**volume["spec"], "claimRef": driver.reference_to(claim)}
-        annotations = {_BOUND_BY_CONTROLLER: "yes"}
-        self._storage.annotate(VOLUME, volume, annotations=annotations, spec=spec)
-
-
-def _is_for(volume: JSON, claim: JSON) -> bool:
-    reference = volume["spec"].get("claimRef") or {}
-    return bool(reference.get("uid") == claim["metadata"]["uid"])
 
 
 def _fits_node(volume: JSON, node: NodeFacts) -> bool:
