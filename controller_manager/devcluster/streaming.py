@@ -6,7 +6,12 @@ Upstream: kubelet/pkg/cri/streaming; pkg/util/httpstream/wsstream of apimachiner
 import asyncio
 import os
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Sequence,
+)
 from contextlib import aclosing, suppress
 from typing import Final
 
@@ -18,6 +23,21 @@ from controller_manager.devcluster.apiserver.responses import SPDY, Connection
 
 from .proxying import Address
 from .spdy import Session, SPDYError, Stream
+
+
+async def _first_of(*works: Awaitable[object]) -> None:
+    """Wait until one of several ends, and cancel the others; raises their errors."""
+    tasks = [asyncio.ensure_future(each) for each in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    for each in outcomes:
+        if isinstance(each, Exception):
+            raise each
+
 
 # The protocols of ``kubectl port-forward`` (kubelet/pkg/cri/streaming/portforward).
 
@@ -120,22 +140,16 @@ async def _copied(
                 writer.write(chunk)
                 await writer.drain()
             writer.write_eof()
+        await data.was_reset.wait()  # or until the program ends its side
 
     async def to_client() -> None:
         with suppress(ConnectionError):
             while chunk := await reader.read(_AT_ONCE):
                 await data.write(chunk)
 
-    sending = asyncio.create_task(to_program())
-    ends: list[asyncio.Task[object]] = [
-        asyncio.create_task(to_client()),
-        asyncio.create_task(data.was_reset.wait()),
-    ]
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(to_program(), to_client(), data.was_reset.wait())
     finally:
-        for task in (sending, *ends):
-            task.cancel()
         writer.close()
 
 
@@ -146,12 +160,25 @@ async def _forward_over_channels(
 
     The first message of each channel is its port.
     """
+    readers: dict[int, asyncio.StreamReader] = {}
+    writers: dict[int, asyncio.StreamWriter] = {}
+
+    async def to_client(channel: int, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            while chunk := await reader.read(_AT_ONCE):
+                await connection.send(bytes([channel]) + chunk)
+
+    async def to_programs() -> None:
+        with suppress(ConnectionError):
+            while message := await connection.receive():
+                if writer := writers.get(message[0]):
+                    writer.write(message[1:])
+                    await writer.drain()
+
     for place, port in enumerate(ports):
         number = struct.pack("<H", port)
         for channel in (2 * place, 2 * place + 1):
             await connection.send(bytes([channel]) + number)
-    readers: dict[int, asyncio.StreamReader] = {}
-    writers: dict[int, asyncio.StreamWriter] = {}
     try:
         for place, port in enumerate(ports):
             channel = 2 * place
@@ -161,45 +188,11 @@ async def _forward_over_channels(
                 await connection.send(bytes([channel + 1]) + str(problem).encode())
             else:
                 readers[channel], writers[channel] = connected
-        await _exchanged(connection, readers, writers)
+        sending = (to_client(*each) for each in readers.items())
+        await _first_of(asyncio.gather(*sending), to_programs())
     finally:
         for writer in writers.values():
             writer.close()
-
-
-async def _exchanged(
-    connection: Connection,
-    readers: Mapping[int, asyncio.StreamReader],
-    writers: Mapping[int, asyncio.StreamWriter],
-) -> None:
-    """Copy in both directions until the client or all programs end."""
-
-    async def to_client() -> None:
-        async with asyncio.TaskGroup() as group:
-            for channel, reader in readers.items():
-                group.create_task(_sent(connection, channel, reader))
-
-    async def to_programs() -> None:
-        with suppress(ConnectionError):
-            while message := await connection.receive():
-                if writer := writers.get(message[0]):
-                    writer.write(message[1:])
-                    await writer.drain()
-
-    ends = [asyncio.create_task(to_client()), asyncio.create_task(to_programs())]
-    try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in ends:
-            task.cancel()
-
-
-async def _sent(
-    connection: Connection, channel: int, reader: asyncio.StreamReader
-) -> None:
-    with suppress(ConnectionError):
-        while chunk := await reader.read(_AT_ONCE):
-            await connection.send(bytes([channel]) + chunk)
 
 
 # The protocols of ``kubectl exec`` (kubelet/pkg/cri/streaming/remotecommand).
@@ -297,21 +290,21 @@ async def _exec_over_streams(
         if {*streams} >= {"error", *wanted}:
             complete.set()
 
-    reading = asyncio.create_task(session.run(opened))
-    with suppress(SPDYError, ConnectionError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
-            await complete.wait()
-        async for name, data in result.pieces():
-            if name in wanted:
-                await streams[name].write(data)
-        for name in {"stdout", "stderr"} & wanted:
-            await streams[name].close()
-        await streams["error"].write(result.status())
-        await streams["error"].close()
-        async with asyncio.timeout(_PATIENCE):
-            await reading  # the client ends the connection
-    reading.cancel()
-    await asyncio.gather(reading, return_exceptions=True)
+    async def send() -> None:
+        with suppress(SPDYError, ConnectionError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await complete.wait()
+            async for name, data in result.pieces():
+                if name in wanted:
+                    await streams[name].write(data)
+            for name in {"stdout", "stderr"} & wanted:
+                await streams[name].close()
+            await streams["error"].write(result.status())
+            await streams["error"].close()
+            await asyncio.sleep(_PATIENCE)  # until the client ends the connection
+
+    with suppress(SPDYError):
+        await _first_of(session.run(opened), send())
 
 
 # The protocols of logs over websockets.
@@ -326,18 +319,12 @@ def sending(
     """Return the function that sends pieces until the client leaves."""
 
     async def send(connection: Connection) -> None:
-        async with aclosing(chunks):
-            async for each in chunks:
-                await connection.send(each)
+        with suppress(ConnectionError):
+            async with aclosing(chunks):
+                async for each in chunks:
+                    await connection.send(each)
 
     async def serve(connection: Connection) -> None:
-        tasks = [
-            asyncio.create_task(send(connection)),
-            asyncio.create_task(connection.receive()),
-        ]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _first_of(send(connection), connection.receive())
 
     return serve
