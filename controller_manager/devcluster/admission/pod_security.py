@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.admission import Operation, Write
+from controller_manager.devcluster.registry.kinds import name_of
 from controller_manager.devcluster.scheme import statuses
 
 from .pod_security_checks import (
@@ -204,7 +205,7 @@ class PodSecurity(BuiltInPlugin):
         for pod in pods[:_MOST_PODS]:
             found = violations(*enforced, pod["metadata"], pod["spec"])
             if found:
-                reason, name = ", ".join(each.reason for each in found), _name(pod)
+                reason, name = ", ".join(each.reason for each in found), name_of(pod)
                 counts[reason] += 1
                 names[reason] = min(name, names.get(reason, name))
         if len(pods) > _MOST_PODS:
@@ -218,11 +219,6 @@ class PodSecurity(BuiltInPlugin):
         )
         # Upstream sorts the lines after it has put the names before them.
         yield from sorted(lines)
-
-
-def _name(pod: JSON) -> str:
-    name: str = pod["metadata"]["name"]
-    return name
 
 
 def _with_others(name: str, count: int) -> str:

@@ -296,7 +296,7 @@ def job_validation(write: Write, parts: writes.Parts) -> None:
     Upstream: plugin/pkg/admission/job.
     """
     old, new = write.old, writes.object_of(write)
-    if old is None or _parallelism(old) == _parallelism(new):
+    if old is None or old["spec"].get("parallelism") == new["spec"].get("parallelism"):
         return
     for group in _groups_of(old, parts.storage):
         if "gang" in group["spec"]["schedulingPolicy"]:
@@ -318,11 +318,6 @@ def _groups_of(job: JSON, storage: Storage) -> list[JSON]:
         if each.obj["metadata"]["namespace"] == namespace
         and _is_controlled_by(each.obj, job["metadata"]["uid"])
     ]
-
-
-def _parallelism(job: JSON) -> int | None:
-    found: int | None = job["spec"].get("parallelism")
-    return found
 
 
 def _is_controlled_by(obj: JSON, uid: str) -> bool:
@@ -349,7 +344,8 @@ def mount_token(spec: JSON, suffix: Callable[[], str]) -> None:
         container
         for field in ("initContainers", "containers")
         for container in spec.get(field) or ()
-        if not _has_mount(container)
+        if _PATH
+        not in {each.get("mountPath") for each in container.get("volumeMounts") or ()}
     ]
     volumes = spec.get("volumes") or []
     names = [each.get("name", "") for each in volumes]
@@ -362,11 +358,6 @@ def mount_token(spec: JSON, suffix: Callable[[], str]) -> None:
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
     if found is None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _source()}]
-
-
-def _has_mount(container: JSON) -> bool:
-    mounts = container.get("volumeMounts") or ()
-    return any(each.get("mountPath") == _PATH for each in mounts)
 
 
 def _source() -> JSON:

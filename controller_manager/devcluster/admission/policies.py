@@ -56,18 +56,15 @@ class Variables(dict[str, Value]):
         """Return the value of a variable; raises EvaluationError."""
         if name not in self._known:
             self._known.add(name)
-            self._evaluate(name)
+            try:
+                program = program_of(self._expressions[name])
+                self[name] = program.evaluate(self._names, self._budget)
+            except (EvaluationError, SyntaxProblem) as error:
+                text = f'composited variable "{name}" fails to evaluate: {error}'
+                self._problems[name] = text
         if problem := self._problems.get(name):
             raise EvaluationError(problem)
         return super().__getitem__(name)
-
-    def _evaluate(self, name: str) -> None:
-        try:
-            program = program_of(self._expressions[name])
-            self[name] = program.evaluate(self._names, self._budget)
-        except (EvaluationError, SyntaxProblem) as error:
-            text = f'composited variable "{name}" fails to evaluate: {error}'
-            self._problems[name] = text
 
 
 # Values of expressions as JSON, and checks of the objects that they make.

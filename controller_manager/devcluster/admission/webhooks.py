@@ -480,7 +480,10 @@ def _patch(invocation: Invocation, write: admission.Write, patch: Any) -> bool:
     hook, kind = invocation.hook, invocation.kind
     shown = writes.in_requested(write, kind, write.obj)
     if shown is None:
-        raise _nothing_to_change(hook)
+        raise internal_error(
+            f'admission webhook "{hook.name}" attempted to modify the object, which is '
+            "not supported for this operation"
+        )
     try:
         changed = json_patch(shown, patch)
     except PatchError as error:
@@ -494,10 +497,3 @@ def _patch(invocation: Invocation, write: admission.Write, patch: Any) -> bool:
     except Refusal as error:
         raise internal_error(error.message) from None
     return True
-
-
-def _nothing_to_change(hook: Hook) -> Refusal:
-    return internal_error(
-        f'admission webhook "{hook.name}" attempted to modify the object, which is '
-        "not supported for this operation"
-    )

@@ -14,17 +14,7 @@ from controller_manager.cel import syntax
 from controller_manager.cel.parser import parse
 from controller_manager.cel.types import escaped
 
-from .evaluation import (
-    GLOBALS,
-    MACROS,
-    METHODS,
-    TYPE_NAMES,
-    Budget,
-    Evaluator,
-    Scope,
-    qualified_name,
-    variables_of,
-)
+from . import evaluation
 from .values import EvaluationError, Value, literal_value
 
 _CONSTANTS: Final = ("true", "false", "null")
@@ -44,13 +34,13 @@ class Program:
             or each.text in _CONSTANTS
         }
 
-    def evaluate(self, names: Scope, budget: Budget) -> Value:
+    def evaluate(self, names: evaluation.Scope, budget: evaluation.Budget) -> Value:
         """Return the value, given those of names.
 
         Raises EvaluationError, and OutOfBudgetError.
         """
         try:
-            return Evaluator(self.literals, budget).value(self.node, names)
+            return evaluation.Evaluator(self.literals, budget).value(self.node, names)
         except RecursionError:
             raise EvaluationError("the expression is nested too deeply") from None
 
@@ -69,7 +59,7 @@ class Program:
 def _problems(node: syntax.Node, names: frozenset[str]) -> Iterator[syntax.Problem]:
     match node:
         case syntax.Identifier(name=name):
-            if name not in names and name not in TYPE_NAMES:
+            if name not in names and name not in evaluation.TYPE_NAMES:
                 yield _undeclared(node.at, name)
             return
         case syntax.Collection(kind="message"):
@@ -88,10 +78,10 @@ def _call_problems(
 ) -> Iterator[syntax.Problem]:
     declared: list[str] = []
     outside, inside = list(node.arguments), list[syntax.Node]()
-    macro = MACROS.get((node.function, len(node.arguments)))
-    if node.target is not None and macro and qualified_name(node) is None:
+    macro = evaluation.MACROS.get((node.function, len(node.arguments)))
+    if node.target is not None and macro and evaluation.qualified_name(node) is None:
         count = macro.variables
-        declared = variables_of(node, count) or []
+        declared = evaluation.variables_of(node, count) or []
         if len(declared) < count:
             yield syntax.Problem(node.at, "argument must be a simple name")
             return
@@ -104,7 +94,9 @@ def _call_problems(
             return
     elif not _is_known(node):
         yield _undeclared(node.at, node.function)
-    is_namespace = qualified_name(node) is not None or node.function == "bind"
+    is_namespace = (
+        evaluation.qualified_name(node) is not None or node.function == "bind"
+    )
     if node.target is not None and not is_namespace:
         outside = [node.target, *outside]
     for each in outside:
@@ -114,9 +106,11 @@ def _call_problems(
 
 
 def _is_known(node: syntax.Call) -> bool:
-    if qualified_name(node) is not None:
+    if evaluation.qualified_name(node) is not None:
         return True
-    return node.function in (GLOBALS if node.target is None else METHODS)
+    return node.function in (
+        evaluation.GLOBALS if node.target is None else evaluation.METHODS
+    )
 
 
 def _undeclared(at: int, name: str) -> syntax.Problem:
@@ -387,16 +381,16 @@ class _Estimator:
                 cost, bound = self.estimate(value, names)
                 more, found = self.estimate(body, {**names, bind.name: bound})
                 return cost + more + _NEW_LIST, found
-        name = qualified_name(node)
+        name = evaluation.qualified_name(node)
         if node.target is None or name is not None:
             parts = self._each(node.arguments, names)
             return self._function(name or node.function, parts)
         target = self.estimate(node.target, names)
-        macro = MACROS.get((node.function, len(node.arguments)))
+        macro = evaluation.MACROS.get((node.function, len(node.arguments)))
         if node.function in _STEPS and macro:
             return self._macro(node, target, names, macro.variables)
         if node.function in ("optMap", "optFlatMap"):
-            inner = dict.fromkeys(variables_of(node, 1) or (), target[1])
+            inner = dict.fromkeys(evaluation.variables_of(node, 1) or (), target[1])
             cost, found = self.estimate(node.arguments[-1], {**names, **inner})
             return 2 * target[0] + cost + _NEW_LIST + 3, found
         parts = [target, *self._each(node.arguments, names)]
@@ -421,7 +415,7 @@ class _Estimator:
         whole, item = target[1], target[1].item or _UNKNOWN
         key = _KEY if whole.is_map else _SINGLE
         values = [key, item] if count == 2 else [key if whole.is_map else item]
-        variables = variables_of(node, count) or []
+        variables = evaluation.variables_of(node, count) or []
         inner = {**names, **dict(zip(variables, values, strict=False))}
         parts = self._each(node.arguments[count:], inner)
         once, each_time = _STEPS[node.function]

@@ -20,6 +20,7 @@ from .core.services import KIND as SERVICES
 from .kinds import fixed_uid, kind_of, name_of
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")
+_MANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 UNREACHED: Final = "FailedDiscoveryCheck"
 """The reason of an APIService whose server does not answer."""
 
@@ -95,7 +96,7 @@ def local_service(objects: Objects, name: str, spec: JSON, managed: str) -> JSON
 
     `managed` is the label's value: when the server creates a deleted APIService again.
     """
-    labels = {"kube-aggregator.kubernetes.io/automanaged": managed}
+    labels = {_MANAGED: managed}
     now = format_time(objects.clock.now())
     metadata = {"name": name, "creationTimestamp": now, "labels": labels}
     return {
@@ -242,13 +243,9 @@ def sync_custom_services(objects: Objects, catalogue: Catalogue) -> None:
             _add(objects, group, version, _CUSTOM, "true")
     for stored in list(collection):
         metadata = stored.obj["metadata"]
-        if metadata["name"] not in served and _is_custom(metadata):
+        is_custom = metadata.get("labels", {}).get(_MANAGED) == "true"
+        if is_custom and metadata["name"] not in served:
             collection.remove(("", metadata["name"]))
-
-
-def _is_custom(metadata: JSON) -> bool:
-    label = "kube-aggregator.kubernetes.io/automanaged"
-    return bool(metadata.get("labels", {}).get(label) == "true")
 
 
 def _add(

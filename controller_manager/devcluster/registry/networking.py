@@ -6,7 +6,7 @@ pkg/controlplane/controller/defaultservicecidr.
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
@@ -374,20 +374,15 @@ _TYPES: Final = ("Ingress", "Egress")
 def _ranges_of(spec: JSON) -> frozenset[str]:
     """Return all ranges of addresses in the spec of a network policy."""
     rules = (*(spec.get("ingress") or ()), *(spec.get("egress") or ()))
-    peers = [each for rule in rules for each in _peers(rule)]
-    blocks = [each["ipBlock"] for each in peers if each.get("ipBlock")]
+    peers = (rule.get(name) or () for rule in rules for name in ("from", "to"))
+    blocks = [each["ipBlock"] for of in peers for each in of if each.get("ipBlock")]
     found = {each.get("cidr", "") for each in blocks}
     return frozenset(found.union(*(each.get("except") or () for each in blocks)))
 
 
-def _peers(rule: JSON) -> Sequence[JSON]:
-    return (*(rule.get("from") or ()), *(rule.get("to") or ()))
-
-
-def _types(types: Sequence[str], field: str) -> Iterator[Cause]:
+def _types(types: Sequence[str], field: str) -> Iterator[Cause | str]:
     if len(types) > len(_TYPES):
-        why = "may not specify more than two policyTypes"
-        yield invalid(field, shown(types), why)
+        yield "may not specify more than two policyTypes"
         return
     for number, each in enumerate(types):
         if each not in _TYPES:
@@ -422,7 +417,8 @@ def _block(block: JSON, path: str, old: JSON) -> Iterator[Cause]:
         yield from _validate_range(each, where, old)
         if part is None:
             continue
-        if whole.prefixlen >= part.prefixlen or not _contains(whole, part):
+        is_within = whole.version == part.version and part.network_address in whole
+        if whole.prefixlen >= part.prefixlen or not is_within:
             yield invalid(where, shown(each), "must be a strict subset of `cidr`")
 
 
@@ -438,10 +434,6 @@ def _range(text: str) -> IPv4Network | IPv6Network | None:
         return ip_network(text, strict=False) if "/" in text else None
     except ValueError:
         return None
-
-
-def _contains(whole: IPv4Network | IPv6Network, part: Any) -> bool:
-    return whole.version == part.version and part.network_address in whole
 
 
 _PORT: Final = table("""

@@ -39,7 +39,8 @@ def _validate(resource: str, amount: str, field: str) -> Iterator[Cause]:
         why = "must be a standard resource for containers"
         yield statuses.invalid(field, shown(resource), why)
     yield from values.validate_quantity(amount, field)
-    if _may_not_be_parted(resource) and not values.is_whole(amount):
+    may_be_parted = "/" not in resource or resource.startswith(_NATIVE)
+    if not may_be_parted and not values.is_whole(amount):
         yield statuses.invalid(field, shown(amount), "must be an integer")
 
 
@@ -66,11 +67,6 @@ def _validate_limit(
 
 def _is_standard(resource: str) -> bool:
     return resource in _STANDARD or resource.startswith(_HUGE_PAGES)
-
-
-def _may_not_be_parted(resource: str) -> bool:
-    """Tell whether only whole numbers of a resource can be requested."""
-    return "/" in resource and not resource.startswith(_NATIVE)
 
 
 # Containers

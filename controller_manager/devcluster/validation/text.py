@@ -201,8 +201,8 @@ class _Compiler:
         if rest:
             return self._about([each.strip() for each in head.split(",")], rest)
         if not colon:
-            use = rules.hook if word == "hook" else _included
-            return [use(named(self._names, name)) for name in more]
+            found = [named(self._names, name) for name in more]
+            return list(map(rules.hook, found)) if word == "hook" else found
         if word == "when":
             return [self._when(more, indent)]
         flags = dict.fromkeys(more, True)
@@ -294,9 +294,17 @@ class _Compiler:
         key = _key(fields, empty_too="pointer" in flags)
         if "by" in flags:
             key = named(self._names, flags["by"])
-        if condition:
-            key = _key_if(condition, key)
-        return rules.unique(fields, "" if at == "self" else at, key, show, detail)
+        place = "" if at == "self" else at
+        if not condition:
+            return rules.unique(fields, place, key, show, detail)
+        applies = condition
+        return rules.unique(
+            fields,
+            place,
+            lambda obj: key(obj) if applies(obj, obj) else None,
+            show,
+            detail,
+        )
 
     def _rule(
         self, name: str, word: str, args: list[str], flags: dict[str, Any], detail: str
@@ -327,10 +335,6 @@ class _Compiler:
         return CHECKS.get(word) or named(self._names, word)
 
 
-def _included(rule: Rule) -> Rule:
-    return rule
-
-
 def _key(fields: Sequence[str], *, empty_too: bool) -> Callable[[JSON], Hashable]:
     """Return a function that returns the fields that `unique` compares."""
     first, *more = fields
@@ -339,12 +343,6 @@ def _key(fields: Sequence[str], *, empty_too: bool) -> Callable[[JSON], Hashable
     if not more:
         return lambda obj: obj.get(first) or None
     return lambda obj: tuple(obj.get(name, "") for name in fields)
-
-
-def _key_if(
-    condition: Condition, key: Callable[[JSON], Hashable]
-) -> Callable[[JSON], Hashable]:
-    return lambda obj: key(obj) if condition(obj, obj) else None
 
 
 def _size(obj: JSON, name: str) -> Any:
@@ -378,10 +376,6 @@ def _value(word: str) -> Any:
     if word in _WORDS:
         return _WORDS[word]
     return int(word) if re.fullmatch(r"-?\d+", word) else word
-
-
-def _enum(name: str, values: list[str], _: str, **flags: Any) -> list[Rule]:
-    return [rules.enum(name, values, **flags)]
 
 
 def _one_of(name: str, values: list[str], _: str) -> list[Rule]:
@@ -429,7 +423,7 @@ _WITH_DETAIL: Final[dict[str, Callable[..., Rule]]] = {
 }
 _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "any": lambda name, _, __: [Rule(lambda *_: None, name)],
-    "enum": _enum,
+    "enum": lambda name, words, _, **flags: [rules.enum(name, words, **flags)],
     "one-of": _one_of,
     "range": _number(None, None, "must be between {low} and {high}, inclusive"),
     "at-least": _number(None, _INFINITY, "must be greater than or equal to {low}"),

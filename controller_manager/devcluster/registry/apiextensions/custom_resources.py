@@ -94,7 +94,8 @@ def _step(found: re.Match[str]) -> _Step:
     if parts["quoted"] is not None:
         return _field(parts["quoted"])
     if parts["index"] is not None:
-        return _item(int(parts["index"]))
+        index = int(parts["index"])
+        return _part(index, index + 1 or None)
     if parts["slice"] is not None:
         first, _, last = parts["slice"].partition(":")
         return _part(int(first) if first else None, int(last) if last else None)
@@ -105,14 +106,6 @@ def _field(name: str) -> _Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
-
-    return step
-
-
-def _item(index: int) -> _Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list) and -len(value) <= index < len(value):
-            yield value[index]
 
     return step
 

@@ -8,14 +8,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.core import templates
 from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import selects
@@ -53,29 +47,27 @@ def _select_own_pods(job: JSON) -> None:
     labels.setdefault(_CONTROLLER_UID, own[_CONTROLLER_UID])
 
 
-def _generated(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _generated(job: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     """Check that the user gave no other values to the generated labels and selector."""
     spec, own = job["spec"], _own_labels(job)
     if spec["manualSelector"] or "selector" not in spec:
         return
     where = "spec.template.metadata.labels"
     labels = spec["template"]["metadata"].get("labels", {})
-    for name in sorted(own, key=_legacy_first):
+    for name in sorted(own, key=lambda each: ("/" in each, each)):
         detail = f"must be '{own[name]}'"
         if name not in labels:
-            yield required(where, detail)
+            yield statuses.required(where, detail)
         elif labels[name] != own[name]:
-            yield invalid(where, shown(labels), detail)
+            yield statuses.invalid(where, statuses.shown(labels), detail)
     if not selects(spec["selector"], own):
         detail = "`selector` not auto-generated"
-        yield invalid("spec.selector", shown(spec["selector"]), detail)
+        yield statuses.invalid(
+            "spec.selector", statuses.shown(spec["selector"]), detail
+        )
 
 
-def _legacy_first(label: str) -> tuple[bool, str]:
-    return "/" in label, label
-
-
-def _host_names(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
+def _host_names(job: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     """Check that a host name with the highest index is no longer than allowed."""
     completions = job["spec"].get("completions", 0)
     if job["spec"]["completionMode"] != "Indexed" or completions <= 0:
@@ -84,7 +76,7 @@ def _host_names(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
     longest = f"{name}-{completions - 1}"
     if not is_label(longest):
         detail = f"will not able to create pod with invalid DNS label: {longest}"
-        yield invalid("metadata.name", shown(name), detail)
+        yield statuses.invalid("metadata.name", statuses.shown(name), detail)
 
 
 # Jobs
@@ -200,22 +192,22 @@ _LONGEST_NAME: Final = 52
 """The name of a job is that of its cron job and eleven more characters."""
 
 
-def _schedule(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _schedule(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Check the schedule; one with a time zone may stay, but not be set."""
     field, text = f"{path}schedule", spec.get("schedule", "")
     if not text:
-        yield required(field)
+        yield statuses.required(field)
         return
     try:
         parse_schedule(text)
     except ScheduleError as error:
-        yield invalid(field, shown(text), str(error))
+        yield statuses.invalid(field, statuses.shown(text), str(error))
     if names_a_zone(text) and not names_a_zone(old.get("schedule", "")):
         why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        yield invalid(field, shown(text), why)
+        yield statuses.invalid(field, statuses.shown(text), why)
     elif names_a_zone(text) and "timeZone" in spec:
         why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        yield invalid(field, shown(text), why)
+        yield statuses.invalid(field, statuses.shown(text), why)
 
 
 def _zone(zone: str, _: str) -> Iterator[str]:
@@ -236,17 +228,17 @@ def _zone(zone: str, _: str) -> Iterator[str]:
         yield str(error)
 
 
-def _manual_selector(value: bool, field: str) -> Iterator[Cause]:  # noqa: FBT001 - a check
+def _manual_selector(value: bool, field: str) -> Iterator[statuses.Cause]:  # noqa: FBT001 - a check
     if value:
-        yield not_supported(field, "true", ("nil", "false"))
+        yield statuses.not_supported(field, "true", ("nil", "false"))
 
 
-def _name(name: str, field: str) -> Iterator[Cause]:
+def _name(name: str, field: str) -> Iterator[statuses.Cause]:
     """Check that the name leaves room for that of a job."""
     yield from validate_subdomain(name, field)
     if len(name) > _LONGEST_NAME:
         detail = f"must be no more than {_LONGEST_NAME} characters"
-        yield invalid(field, shown(name), detail)
+        yield statuses.invalid(field, statuses.shown(name), detail)
 
 
 class _CronJobStrategy(Strategy):

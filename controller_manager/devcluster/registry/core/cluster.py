@@ -78,10 +78,6 @@ class _NamespaceStrategy(Strategy):
         return super().can_be_removed(obj) and not obj.get("spec", {}).get("finalizers")
 
 
-def _replace_finalizers(old: JSON, new: JSON) -> JSON:
-    return {**old, "spec": new.get("spec", {})}
-
-
 NAMESPACES: Final = kind_of(
     "v1",
     "namespaces",
@@ -91,7 +87,7 @@ NAMESPACES: Final = kind_of(
     returns_deleted=True,
     selectable_fields=fields_by_path("status.phase"),
     printer="Name; Status: .status.phase; Age",
-    replace={"finalize": _replace_finalizers},
+    replace={"finalize": lambda old, new: {**old, "spec": new.get("spec", {})}},
 )
 
 

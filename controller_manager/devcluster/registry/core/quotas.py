@@ -156,11 +156,6 @@ def _scopes_update(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
         yield invalid(f"{path}scopes", shown(after), IMMUTABLE)
 
 
-def _default_quota(obj: JSON) -> None:
-    obj.setdefault("spec", {})
-    obj.setdefault("status", {})
-
-
 def _used(quota: JSON, *, limits: bool) -> str:
     status = quota["status"]
     hard, used = status.get("hard") or {}, status.get("used") or {}
@@ -178,7 +173,7 @@ _limit: Final = partial(_used, limits=True)
 QUOTAS: Final = kind_of(
     "v1",
     "resourcequotas",
-    apply_defaults=_default_quota,
+    defaults={"spec": {}, "status": {}},
     returns_deleted=True,
     rules="""
         spec:

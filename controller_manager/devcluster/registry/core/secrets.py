@@ -4,7 +4,7 @@ import base64
 import hmac
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -192,7 +192,7 @@ def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User
     extra = {
         each for each in secrets.decoded(secret, "auth-extra-groups").split(",") if each
     }
-    if not _are_valid(extra):
+    if not all(map(_EXTRA_GROUP.fullmatch, extra)):
         return None
     groups = (*sorted({_GROUP, *extra}), AUTHENTICATED)
     return User(f"system:bootstrap:{identity}", groups=groups)
@@ -211,10 +211,6 @@ def _may_be_used(secret: secrets.Secret, now: datetime) -> bool:
     if secrets.decoded(secret, "usage-bootstrap-authentication") != "true":
         return False
     return secrets.time_left(secret, now) != timedelta()
-
-
-def _are_valid(groups: Iterable[str]) -> bool:
-    return all(_EXTRA_GROUP.fullmatch(each) for each in groups)
 
 
 # ServiceAccount: the identity of programs in pods

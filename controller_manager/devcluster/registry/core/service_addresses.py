@@ -25,15 +25,7 @@ from controller_manager.devcluster.validation.values import (
     parse_address,
 )
 
-from .service_validation import (
-    SERVICE_ADDRESSES,
-    AllocationError,
-    is_headless,
-    may_have_node_ports,
-    needs_cluster_ip,
-    needs_health_check_port,
-    needs_node_ports,
-)
+from . import service_validation
 
 # The ranges of service addresses, and the free addresses in them.
 
@@ -77,7 +69,7 @@ def allocate(storage: Storage, family: str) -> str:
             if address is not None:
                 return address
     msg = "failed to allocate a serviceIP: range is full"
-    raise AllocationError(msg)
+    raise service_validation.AllocationError(msg)
 
 
 def why_not_free(storage: Storage, text: str) -> str:
@@ -204,7 +196,7 @@ def keeps_families(old: JSON, new: JSON) -> bool:
 
 def _has_no_pods(spec: JSON) -> bool:
     """Tell whether a service is headless and selects no pods."""
-    return is_headless(spec) and not spec.get("selector")
+    return service_validation.is_headless(spec) and not spec.get("selector")
 
 
 def _trimmed(spec: JSON, old: JSON) -> list[Cause]:
@@ -303,7 +295,8 @@ class NodePorts:
     def __init__(self, own: set[int], storage: Storage) -> None:
         """Take the ports that the service had before; read those of other services."""
         self._own = own
-        self._taken = _used_ports(storage) | own
+        services = storage.collection("services")
+        self._taken = own.union(*(node_ports_of(each.obj["spec"]) for each in services))
         self._free = self._unused()
 
     def check(self, port: int) -> str:
@@ -320,7 +313,7 @@ class NodePorts:
         port = next(self._free, None)
         if port is None:
             msg = "failed to allocate a nodePort: range is full"
-            raise AllocationError(msg)
+            raise service_validation.AllocationError(msg)
         return port
 
     def _unused(self) -> Iterator[int]:
@@ -348,7 +341,7 @@ def assign_new(spec: JSON, node_ports: NodePorts) -> list[Cause]:
     given: dict[int, int] = {}
     for number, port in enumerate(ports):
         chosen, value = port.get("nodePort", 0), port.get("port", 0)
-        if not chosen and not needs_node_ports(spec):
+        if not chosen and not service_validation.needs_node_ports(spec):
             continue
         if value in given and chosen in (0, given[value]):
             port["nodePort"] = given[value]
@@ -370,7 +363,7 @@ def assign_changed(spec: JSON, node_ports: NodePorts) -> list[Cause]:
     causes, seen = [], set()
     for number, port in enumerate(spec.get("ports", [])):
         chosen = port.get("nodePort", 0)
-        if not chosen and needs_node_ports(spec):
+        if not chosen and service_validation.needs_node_ports(spec):
             port["nodePort"] = node_ports.next()
         if not chosen or chosen in seen:
             continue  # ports of two protocols may have one
@@ -387,14 +380,6 @@ def _requested(value: int, ports: list[JSON]) -> int:
     return next(filter(None, chosen), 0)
 
 
-def _used_ports(storage: Storage) -> set[int]:
-    return {
-        port
-        for stored in storage.collection("services")
-        for port in node_ports_of(stored.obj["spec"])
-    }
-
-
 # Allocates addresses and node ports to services, and releases them.
 
 
@@ -408,7 +393,7 @@ def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:
     try:
         _refuse(name, _allocate_addresses(spec, before, storage))
         _refuse(name, _allocate_node_ports(spec, before, storage))
-    except AllocationError as error:
+    except service_validation.AllocationError as error:
         message = f"Internal error occurred: {error}"
         raise Refusal(500, "InternalError", message) from error
 
@@ -419,13 +404,13 @@ def _refuse(name: str, causes: list[Cause]) -> None:
 
 
 def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
-    if not needs_cluster_ip(spec) or keeps_families(before, spec):
+    if not service_validation.needs_cluster_ip(spec) or keeps_families(before, spec):
         return []
     fill_policy(spec, before)
-    if causes := SERVICE_ADDRESSES.errors(spec, path="spec."):
+    if causes := service_validation.SERVICE_ADDRESSES.errors(spec, path="spec."):
         return causes
     causes = fill_families(spec, before, families_of(storage))
-    if causes or is_headless(spec):
+    if causes or service_validation.is_headless(spec):
         return causes
     return _assign_addresses(spec, before, storage)
 
@@ -433,10 +418,12 @@ def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Caus
 def _allocate_node_ports(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
     node_ports = NodePorts(set(node_ports_of(before)), storage)
     causes: list[Cause] = []
-    if may_have_node_ports(spec):
+    if service_validation.may_have_node_ports(spec):
         assign = assign_changed if before else assign_new
         causes = assign(spec, node_ports)
-    if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
+    if service_validation.needs_health_check_port(spec) and not spec.get(
+        "healthCheckNodePort"
+    ):
         spec["healthCheckNodePort"] = node_ports.next()
     return causes
 
@@ -471,7 +458,11 @@ def _assign_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]
     cannot be changed. Raises AllocationError.
     """
     addresses = list(spec.get("clusterIPs", ()))
-    known = len(before.get("clusterIPs", ())) if needs_cluster_ip(before) else 0
+    known = (
+        len(before.get("clusterIPs", ()))
+        if service_validation.needs_cluster_ip(before)
+        else 0
+    )
     for text in addresses[known:]:
         if wrong := why_not_free(storage, text):
             return [invalid("spec.clusterIPs", shown(addresses), wrong)]

@@ -24,6 +24,7 @@ from .service_validation import (
     needs_cluster_ip,
     needs_health_check_port,
 )
+from .templates import equality_selector
 
 _MOST_HINTS: Final = 8
 
@@ -201,11 +202,6 @@ def _ports(obj: JSON) -> str:
     return ",".join(map(_port_text, obj["spec"].get("ports", ()))) or strategy.NONE
 
 
-def _label_selector(obj: JSON) -> JSON | None:
-    selector = obj["spec"].get("selector")
-    return {"matchLabels": selector} if selector else None
-
-
 # The fields that an update of a service keeps and drops
 
 
@@ -351,7 +347,7 @@ KIND: Final = kind_of(
     _ServiceStrategy(),
     apply_defaults=_default_service,
     check_name=validate_service_name,
-    label_selector=_label_selector,
+    label_selector=equality_selector,
     returns_deleted=True,
     rules=SERVICE,
     update_rules=SERVICE_UPDATE,

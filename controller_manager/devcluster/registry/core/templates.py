@@ -107,13 +107,14 @@ def _default_controller(obj: JSON) -> None:
         obj["metadata"].setdefault("labels", dict(labels))
 
 
-def _selector(obj: JSON) -> JSON | None:
+def equality_selector(obj: JSON) -> JSON | None:
+    """Return the LabelSelector of an object whose selector is a map of labels."""
     selector = obj["spec"].get("selector")
     return {"matchLabels": selector} if selector else None
 
 
 def _controller_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
-    return _mismatch(spec, _selector({"spec": spec}))
+    return _mismatch(spec, equality_selector({"spec": spec}))
 
 
 _ALWAYS_RESTARTS: Final = always_restarts("ReplicationController")
@@ -123,7 +124,7 @@ CONTROLLERS: Final = kind_of(
     "replicationcontrollers",
     apply_defaults=_default_controller,
     counts_generations=True,
-    label_selector=_selector,
+    label_selector=equality_selector,
     orphans_dependents=True,
     selectable_fields=fields_by_path("status.replicas"),
     printer=f"{REPLICAS}\nSelector wide: labels .spec.selector or <none>",

@@ -195,7 +195,8 @@ class EscalationCheck(Plugin):
             return
         if not isinstance(authorizer, RBACAuthorizer):
             return
-        if write.old is not None and _only_collected(write.old, obj):
+        old = write.old
+        if old is not None and _without_collected(old) == _without_collected(obj):
             return
         check = _Check(write, authorizer)
         if kind.plural in _ROLES:
@@ -266,11 +267,6 @@ def _refused(write: Write, why: str) -> statuses.Refusal:
 def _aggregates(role: JSON) -> bool:
     rule = role.get("aggregationRule") or {}
     return bool(rule.get("clusterRoleSelectors"))
-
-
-def _only_collected(old: JSON, new: JSON) -> bool:
-    """Tell whether a write changes only what the garbage collector changes."""
-    return _without_collected(old) == _without_collected(new)
 
 
 def _without_collected(obj: JSON) -> JSON:

@@ -9,17 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme import names
+from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.models import OBJECT_META
 from controller_manager.devcluster.scheme.readers import TypeMismatch
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    duplicate,
-    invalid,
-    required,
-    shown,
-)
 
 from .keywords import (
     EMBEDDED,
@@ -39,9 +32,9 @@ from .validation import validate_value
 # Checks that sets and map lists have no item twice (schema/listtype).
 
 
-def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:
+def validate_lists(value: Any, schema: JSON, path: str = "") -> list[statuses.Cause]:
     """Return a cause for each duplicate item in a set or a map list."""
-    causes: list[Cause] = []
+    causes: list[statuses.Cause] = []
     if isinstance(value, dict):
         known, others = properties_of(schema), schema_of_others(schema)
         for name, each in value.items():
@@ -58,7 +51,7 @@ def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:
     return causes
 
 
-def _duplicates(value: list[Any], schema: JSON, path: str) -> list[Cause]:
+def _duplicates(value: list[Any], schema: JSON, path: str) -> list[statuses.Cause]:
     match schema.get(LIST_TYPE):
         case "set":
             found = value
@@ -71,10 +64,10 @@ def _duplicates(value: list[Any], schema: JSON, path: str) -> list[Cause]:
     reported: set[str] = set()
     causes = []
     for number, each in enumerate(found):
-        text = shown(each)
+        text = statuses.shown(each)
         if text in seen and text not in reported:
             reported.add(text)
-            causes.append(duplicate(key(path, str(number)), text))
+            causes.append(statuses.duplicate(key(path, str(number)), text))
         seen.add(text)
     return causes
 
@@ -136,7 +129,9 @@ def _coerced(
     return result
 
 
-def validate_embedded(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
+def validate_embedded(
+    value: Any, schema: JSON, path: str = ""
+) -> Iterator[statuses.Cause]:
     """Yield the errors in the resources that a value embeds."""
     if isinstance(value, list):
         items = items_of(schema)
@@ -153,16 +148,16 @@ def validate_embedded(value: Any, schema: JSON, path: str = "") -> Iterator[Caus
             yield from validate_embedded(each, inner, child(path, name))
 
 
-def _validate_resource(resource: JSON, path: str) -> Iterator[Cause]:
+def _validate_resource(resource: JSON, path: str) -> Iterator[statuses.Cause]:
     for name in ("apiVersion", "kind"):
         if not resource.get(name):
-            yield required(child(path, name), "must not be empty")
+            yield statuses.required(child(path, name), "must not be empty")
     metadata = resource.get("metadata", {})
     where = child(path, "metadata")
     try:
         found, _ = coerced_metadata(metadata)
     except TypeMismatch as error:
-        yield invalid(where, '""', str(error))
+        yield statuses.invalid(where, '""', str(error))
         return
     yield from names.validate_labels(found.get("labels", {}), child(where, "labels"))
     annotations = found.get("annotations", {})
@@ -225,7 +220,7 @@ def _pruned(
 
 def validate_defaults(
     schema: JSON, path: str, *, is_resource: bool = False
-) -> Iterator[Cause]:
+) -> Iterator[statuses.Cause]:
     """Yield the errors in the defaults of a structural schema."""
     if "default" in schema:
         yield from _validate_default(schema, child(path, "default"))
@@ -237,11 +232,13 @@ def validate_defaults(
             yield from validate_defaults(each, key(child(path, "properties"), name))
 
 
-def _validate_default(schema: JSON, path: str) -> Iterator[Cause]:
+def _validate_default(schema: JSON, path: str) -> Iterator[statuses.Cause]:
     default = schema["default"]
     _, unknown = pruned(default, schema)
     if unknown:
-        yield invalid(path, shown(default), "must not have unknown fields")
+        yield statuses.invalid(
+            path, statuses.shown(default), "must not have unknown fields"
+        )
     causes = list(validate_embedded(default, schema, path))
     yield from causes or validate_value(default, schema, base=path)
 

@@ -231,7 +231,9 @@ class _Validator:
         if isinstance(value, str):
             yield Result(*self._text(value, schema, path))
             if is_known(format_ := schema.get("format", "")):
-                yield Result(*self._format(value, format_, path))
+                fits = has_format(value, format_)
+                wrong = wrong_type(self._field(path), path, format_, value)
+                yield Result() if fits else Result(wrong)
         elif is_number(value):
             yield Result(*self._number(value, schema, path))
         elif isinstance(value, list):
@@ -342,10 +344,6 @@ class _Validator:
         pattern = schema.get("pattern")
         if pattern and not compiled(pattern).matches(value):
             yield self._wrong(path, value, f"should match '{pattern}'")
-
-    def _format(self, value: str, format_: str, path: str) -> Iterator[statuses.Cause]:
-        if not has_format(value, format_):
-            yield wrong_type(self._field(path), path, format_, value)
 
     def _number(
         self, value: float, schema: JSON, path: str
