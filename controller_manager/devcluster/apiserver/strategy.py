@@ -215,6 +215,9 @@ class Strategy:
     orphans_dependents: ClassVar[bool] = False
     """True if DELETE orphans dependents by default."""
 
+    counted_metadata: ClassVar[str] = ""
+    """A field of the metadata whose change is a new generation, too."""
+
     records_deletion: ClassVar[bool] = False
     """True if an object that is removed at once is marked as deleted first."""
 
@@ -330,7 +333,9 @@ class Strategy:
 
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether an update makes a new generation."""
-        return _content(old) != _content(new)
+        name = self.counted_metadata
+        counted = (each["metadata"].get(name) or {} for each in (old, new))
+        return _content(old) != _content(new) or next(counted) != next(counted)
 
     def field_type(self) -> FieldType | None:
         """Return the field types of a kind without a model, `None` if unknown."""

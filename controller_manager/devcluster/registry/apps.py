@@ -254,20 +254,10 @@ def _default_deployment(obj: JSON) -> None:
     spec.setdefault("progressDeadlineSeconds", 600)
 
 
-class _DeploymentStrategy(Strategy):
-    """A change of annotations is a new generation, too."""
-
-    def changes_generation(self, old: JSON, new: JSON) -> bool:
-        """Tell whether the spec or an annotation changes."""
-        return super().changes_generation(old, new) or (
-            old["metadata"].get("annotations") != new["metadata"].get("annotations")
-        )
-
-
 DEPLOYMENTS: Final = kind_of(
     "apps/v1",
     "deployments",
-    _DeploymentStrategy(),
+    counted_metadata="annotations",
     apply_defaults=_default_deployment,
     counts_generations=True,
     kept_by_status=("labels",),

@@ -260,23 +260,19 @@ _UP: Final[JSON] = {
 _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 
 
-class AutoscalerStrategy(strategy.Strategy):
-    """Fills in the default metric, and the missing rules of a behavior."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the minimum, the metric and the behavior."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("minReplicas", 1)
-        if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": 80}
-            resource = {"name": "cpu", "target": target}
-            spec["metrics"] = [{"type": "Resource", "resource": resource}]
-        if "behavior" in spec:
-            given = spec["behavior"]
-            spec["behavior"] = {
-                "scaleUp": {**_UP, **given.get("scaleUp", {})},
-                "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
-            }
+def _default_autoscaler(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        resource = {"name": "cpu", "target": target}
+        spec["metrics"] = [{"type": "Resource", "resource": resource}]
+    if "behavior" in spec:
+        given = spec["behavior"]
+        spec["behavior"] = {
+            "scaleUp": {**_UP, **given.get("scaleUp", {})},
+            "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
+        }
 
 
 def _targets(autoscaler: JSON) -> str:
@@ -294,7 +290,7 @@ def _targets(autoscaler: JSON) -> str:
 AUTOSCALERS: Final = kind_of(
     "autoscaling/v2",
     "horizontalpodautoscalers",
-    AutoscalerStrategy(),
+    apply_defaults=_default_autoscaler,
     new_rules=_RULES,
     update_rules=_RULES,
     status_rules="""

@@ -10,7 +10,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import fill
 from controller_manager.devcluster.storage import Stored
 
 from .kinds import bootstrap_manifest, fixed_uid, kind_of, name_of
@@ -24,27 +24,23 @@ def _missing(schema: JSON) -> str:
     return next(found, "?")
 
 
-def _precedence(stored: Stored) -> tuple[int, str]:
-    return stored.obj["spec"]["matchingPrecedence"], name_of(stored.obj)
+def _default_precedence(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
 
 
-class _SchemaStrategy(Strategy):
-    """Lists the schemas in the order in which requests meet them."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the precedence."""
-        spec = obj.setdefault("spec", {})
-        spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
-
-    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
-        """Return the schemas by precedence, then by name."""
-        return sorted(items, key=_precedence)
+def _by_precedence(items: Iterable[Stored]) -> Iterable[Stored]:
+    return sorted(
+        items,
+        key=lambda each: (each.obj["spec"]["matchingPrecedence"], name_of(each.obj)),
+    )
 
 
 SCHEMAS: Final = kind_of(
     _GROUP_VERSION,
     "flowschemas",
-    _SchemaStrategy(),
+    apply_defaults=_default_precedence,
+    in_table_order=_by_precedence,
     counts_generations=True,
     rules="""
         spec:
@@ -71,33 +67,29 @@ SCHEMAS: Final = kind_of(
 )
 
 
-class _LevelStrategy(Strategy):
-    """Fills in the shares and the queues."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the shares, and the sizes of queues that are absent or 0."""
-        spec = obj.setdefault("spec", {})
-        if spec.get("type") == "Exempt":
-            spec.setdefault("exempt", {})
-        super().apply_defaults(obj)
-        queuing = spec.get("limited", {}).get("limitResponse", {}).get("queuing")
-        if queuing is not None:
-            for name, value in _QUEUING.items():
-                queuing[name] = queuing.get(name) or value
+def _default_level(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    if spec.get("type") == "Exempt":
+        spec.setdefault("exempt", {})
+    fill(obj, _LEVEL)
+    queuing = spec.get("limited", {}).get("limitResponse", {}).get("queuing")
+    if queuing is not None:
+        for name, value in _QUEUING.items():
+            queuing[name] = queuing.get(name) or value
 
 
+_LEVEL: Final = {
+    "spec": {
+        "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+        "limited": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    }
+}
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 LEVELS: Final = kind_of(
     _GROUP_VERSION,
     "prioritylevelconfigurations",
-    _LevelStrategy(),
+    apply_defaults=_default_level,
     counts_generations=True,
-    defaults={
-        "spec": {
-            "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
-            "limited": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
-        }
-    },
     rules="""
         spec:
           type: enum Exempt Limited default empty

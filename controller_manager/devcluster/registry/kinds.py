@@ -39,6 +39,7 @@ from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.kind import Conversion, Kind, Subresource
 from controller_manager.devcluster.scheme.models import Resource, built_in_resources
 from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import calling_module, named, table
 from controller_manager.options.gates import Gate
@@ -59,20 +60,25 @@ class Facts(TypedDict, total=False):
     allows_unconditional_update: bool
     apply_defaults: Callable[[JSON], None]
     check_name: Callable[[str, str], Iterable[Cause]]
+    counted_metadata: str
     counts_generations: bool
     defaults: strategy.Defaults
     dropped: tuple[str, ...]
     empty: Mapping[str, Any]
     fallback_fields: Mapping[str, tuple[str, ...]]
+    in_table_order: Callable[[Iterable[Stored]], Iterable[Stored]]
     kept: tuple[str, ...]
     kept_by_status: tuple[str, ...]
     label_selector: Callable[[JSON], JSON | None]
     new_rules: Rule | str
     orphans_dependents: bool
+    prepare_for_create: Callable[[JSON, Storage], None]
+    prepare_for_update: Callable[[JSON, JSON], None]
     printer: str
     returns_deleted: bool
     rules: Rule | str
     selectable_fields: Mapping[str, tuple[str, ...]]
+    stamp: Callable[[JSON, JSON, datetime], None]
     status_rules: Rule | str
     status_update_rules: Rule | str
     update_rules: Rule | str
@@ -136,9 +142,10 @@ def _with_facts(
 ) -> strategy.Strategy:
     found: dict[str, Any] = {**facts}
     for name, text in found.items():
-        if isinstance(text, str):
-            make = TextColumns if name == "printer" else table
-            found[name] = make(text, names)
+        if isinstance(text, str) and name.endswith("rules"):
+            found[name] = table(text, names)
+        elif name == "printer":
+            found[name] = TextColumns(text, names)
     return like.with_facts(found) if found else like
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import fill
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -470,23 +470,18 @@ _POLICY: Final = table("""
 _RULE_DEFAULTS: Final = {"ports[]": {"protocol": "TCP"}}
 
 
-class _PolicyStrategy(Strategy):
-    """Fills in the policy types."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the policy types, which follow from the rules."""
-        spec = obj.setdefault("spec", {})
-        egress = ["Egress"] if "egress" in spec else []
-        spec.setdefault("policyTypes", ["Ingress", *egress])
-        super().apply_defaults(obj)
+def _default_policy(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    egress = ["Egress"] if "egress" in spec else []
+    spec.setdefault("policyTypes", ["Ingress", *egress])
+    fill(spec, {"ingress[]": _RULE_DEFAULTS, "egress[]": _RULE_DEFAULTS})
 
 
 NETWORK_POLICIES: Final = kind_of(
     "networking.k8s.io/v1",
     "networkpolicies",
-    _PolicyStrategy(),
+    apply_defaults=_default_policy,
     counts_generations=True,
-    defaults={"spec": {"ingress[]": _RULE_DEFAULTS, "egress[]": _RULE_DEFAULTS}},
     new_rules=_POLICY,
     update_rules=_POLICY,
     printer="Name; Pod-Selector: selector .spec.podSelector; Age",

@@ -10,7 +10,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.storage import Storage
 
 from .kinds import kind_of
@@ -62,18 +62,14 @@ def _state(claim: JSON) -> str:
     return ",".join(states)
 
 
-class _ClaimStrategy(Strategy):
-    """Fills in how many devices are wanted."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the allocation mode and the number of devices."""
-        _default_devices(obj.setdefault("spec", {}))
+def _default_claim(obj: JSON) -> None:
+    _default_devices(obj.setdefault("spec", {}))
 
 
 CLAIMS: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceclaims",
-    _ClaimStrategy(),
+    apply_defaults=_default_claim,
     returns_deleted=True,
     update_rules="spec: immutable",
     status_rules="""
@@ -92,19 +88,15 @@ CLAIMS: Final = kind_of(
 )
 
 
-class _TemplateStrategy(Strategy):
-    """Fills in how many devices the claims want."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the defaults of the claims."""
-        spec = obj.setdefault("spec", {})
-        _default_devices(spec.setdefault("spec", {}))
+def _default_claim_template(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    _default_devices(spec.setdefault("spec", {}))
 
 
 CLAIM_TEMPLATES: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceclaimtemplates",
-    _TemplateStrategy(),
+    apply_defaults=_default_claim_template,
     returns_deleted=True,
     rules="""
         spec:
@@ -124,24 +116,19 @@ def _fill_in_devices(obj: JSON, now: datetime | str) -> None:
         _fill_in_times(device.get("taints", ()), now)
 
 
-class _SliceStrategy(Strategy):
-    """Records that taints are added now, unless they say when."""
+def _time_new_devices(obj: JSON, _: Storage) -> None:
+    _fill_in_devices(obj, obj["metadata"]["creationTimestamp"])
 
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in the times of new taints."""
-        del storage
-        _fill_in_devices(obj, obj["metadata"]["creationTimestamp"])
 
-    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
-        """Fill in the times of new taints."""
-        del old
-        _fill_in_devices(new, now)
+def _time_devices(_: JSON, new: JSON, now: datetime) -> None:
+    _fill_in_devices(new, now)
 
 
 SLICES: Final = kind_of(
     "resource.k8s.io/v1",
     "resourceslices",
-    _SliceStrategy(),
+    prepare_for_create=_time_new_devices,
+    stamp=_time_devices,
     counts_generations=True,
     returns_deleted=True,
     rules="""
@@ -172,27 +159,23 @@ SLICES: Final = kind_of(
 # Taint rules
 
 
-class _TaintRuleStrategy(Strategy):
-    """Records since when the taint has its effect."""
+def _time_new_taint(obj: JSON, _: Storage) -> None:
+    _fill_in_times([obj["spec"]["taint"]], obj["metadata"]["creationTimestamp"])
 
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Record that the taint is added now, unless the rule says when."""
-        del storage
-        _fill_in_times([obj["spec"]["taint"]], obj["metadata"]["creationTimestamp"])
 
-    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
-        """Record that a taint with another effect is added now."""
-        before, after = (each["spec"]["taint"] for each in (old, new))
-        _fill_in_times([after], now)
-        unchanged = before.get("timeAdded") == after["timeAdded"]
-        if before["effect"] != after["effect"] and unchanged:
-            after["timeAdded"] = format_time(now)
+def _time_taint(old: JSON, new: JSON, now: datetime) -> None:
+    before, after = (each["spec"]["taint"] for each in (old, new))
+    _fill_in_times([after], now)
+    unchanged = before.get("timeAdded") == after["timeAdded"]
+    if before["effect"] != after["effect"] and unchanged:
+        after["timeAdded"] = format_time(now)
 
 
 TAINT_RULES: Final = kind_of(
     "resource.k8s.io/v1beta2",
     "devicetaintrules",
-    _TaintRuleStrategy(),
+    prepare_for_create=_time_new_taint,
+    stamp=_time_taint,
     counts_generations=True,
     returns_deleted=True,
     rules="""

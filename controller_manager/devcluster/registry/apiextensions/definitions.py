@@ -25,7 +25,7 @@ from controller_manager.devcluster.apiserver.objects import (
     Objects,
     RESTStorage,
 )
-from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.registry.apiregistration import sync_custom_services
 from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
 from controller_manager.devcluster.storage import Storage
@@ -391,38 +391,32 @@ REST_STORAGE: Final = RESTStorage(CUSTOM_RESOURCES, after_request=finish_definit
 # CustomResourceDefinition: adds a kind to the API.
 
 
-class CustomResourceDefinitionStrategy(Strategy):
-    """Adds the defined kind to the catalogue, and removes it again."""
+def _default_definition(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    if kind := names.get("kind"):
+        names.setdefault("singular", kind.lower())
+        names.setdefault("listKind", f"{kind}List")
+    conversion = spec.setdefault("conversion", {})
+    conversion.setdefault("strategy", "None")
+    client = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if service := client.get("service"):
+        service.setdefault("port", 443)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in names and conversion."""
-        spec = obj.setdefault("spec", {})
-        names = spec.setdefault("names", {})
-        if kind := names.get("kind"):
-            names.setdefault("singular", kind.lower())
-            names.setdefault("listKind", f"{kind}List")
-        conversion = spec.setdefault("conversion", {})
-        conversion.setdefault("strategy", "None")
-        client = (conversion.get("webhook") or {}).get("clientConfig") or {}
-        if service := client.get("service"):
-            service.setdefault("port", 443)
 
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Add the finalizer that holds deletion until no custom resource is left."""
-        del storage
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if CLEANUP not in finalizers:
-            finalizers.append(CLEANUP)
-        obj["status"] = {"storedVersions": _storage_versions(obj)}
+def _hold_deletion(obj: JSON, _: Storage) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if CLEANUP not in finalizers:
+        finalizers.append(CLEANUP)
+    obj["status"] = {"storedVersions": _storage_versions(obj)}
 
-    def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Add the storage version to the stored versions."""
-        del old
-        status = new.get("status", {})
-        stored = status.get("storedVersions") or []
-        more = [each for each in _storage_versions(new) if each not in stored]
-        if more:
-            new["status"] = {**status, "storedVersions": [*stored, *more]}
+
+def _add_stored_version(_: JSON, new: JSON) -> None:
+    status = new.get("status", {})
+    stored = status.get("storedVersions") or []
+    more = [each for each in _storage_versions(new) if each not in stored]
+    if more:
+        new["status"] = {**status, "storedVersions": [*stored, *more]}
 
 
 def _storage_versions(definition: JSON) -> list[str]:
@@ -437,7 +431,9 @@ def _storage_versions(definition: JSON) -> list[str]:
 KIND: Final = kind_of(
     "apiextensions.k8s.io/v1",
     "customresourcedefinitions",
-    CustomResourceDefinitionStrategy(),
+    apply_defaults=_default_definition,
+    prepare_for_create=_hold_deletion,
+    prepare_for_update=_add_stored_version,
     counts_generations=True,
     rules=definition_validation.RULES,
     new_rules=definition_validation.NEW_RULES,

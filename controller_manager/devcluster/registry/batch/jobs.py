@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy, fill
 from controller_manager.devcluster.registry.core import templates
 from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
 from controller_manager.devcluster.scheme import statuses
@@ -241,15 +241,22 @@ def _name(name: str, field: str) -> Iterator[statuses.Cause]:
         yield statuses.invalid(field, statuses.shown(name), detail)
 
 
-class _CronJobStrategy(Strategy):
-    """Fills in the template, which has no selector: every job selects its own pods."""
+_CRON_JOB_DEFAULTS: Final = {
+    "spec": {
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {"spec": {"podFailurePolicy": _FAILURE_POLICY}},
+    }
+}
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in template, policy and limits."""
-        super().apply_defaults(obj)
-        templates.default_template(
-            obj["spec"].setdefault("jobTemplate", {}).setdefault("spec", {})
-        )
+
+def _default_cron_job(obj: JSON) -> None:
+    fill(obj, _CRON_JOB_DEFAULTS)
+    templates.default_template(
+        obj["spec"].setdefault("jobTemplate", {}).setdefault("spec", {})
+    )
 
 
 _CRON_JOB: Final = table("""
@@ -270,18 +277,9 @@ _CRON_JOB: Final = table("""
 CRON_JOBS: Final = kind_of(
     "batch/v1",
     "cronjobs",
-    _CronJobStrategy(),
+    apply_defaults=_default_cron_job,
     check_name=_name,
     counts_generations=True,
-    defaults={
-        "spec": {
-            "concurrencyPolicy": "Allow",
-            "suspend": False,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 1,
-            "jobTemplate": {"spec": {"podFailurePolicy": _FAILURE_POLICY}},
-        }
-    },
     new_rules=_CRON_JOB,
     update_rules=_CRON_JOB,
     printer="""

@@ -6,7 +6,6 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.names import validate_service_name
@@ -70,15 +69,6 @@ def _hints(hints: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
             yield from names.validate_labels({"name": name}, at)
 
 
-class _SliceStrategy(Strategy):
-    """Labels count as content."""
-
-    def changes_generation(self, old: JSON, new: JSON) -> bool:
-        """Tell whether an update makes a new generation."""
-        labels = [each["metadata"].get("labels", {}) for each in (old, new)]
-        return labels[0] != labels[1] or super().changes_generation(old, new)
-
-
 def _slice_ports(obj: JSON) -> list[str]:
     return [
         str(each.get("port") or each.get("name") or "*") for each in obj["ports"] or ()
@@ -93,7 +83,7 @@ def _slice_endpoints(obj: JSON) -> list[str]:
 SLICES: Final = kind_of(
     "discovery.k8s.io/v1",
     "endpointslices",
-    _SliceStrategy(),
+    counted_metadata="labels",
     counts_generations=True,
     defaults={"ports[]": {"name": "", "protocol": "TCP"}},
     rules="""

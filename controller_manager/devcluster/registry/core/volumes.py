@@ -8,7 +8,6 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -85,23 +84,21 @@ def default_claim(claim: JSON) -> None:
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-class _ClaimStrategy(Strategy):
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Copy the source of the data to that of its two fields that is empty.
+def _copy_source(obj: JSON, _: Storage) -> None:
+    """Copy the source of the data to that of its two fields that is empty.
 
-        The older field, ``dataSource``, cannot name all kinds of sources. Sources of
-        other kinds are removed from it.
-        """
-        del storage
-        spec = obj["spec"]
-        old, new = spec.get("dataSource"), spec.get("dataSourceRef")
-        if old and not new:
-            if (old.get("apiGroup") or "", old.get("kind")) in _COPIED:
-                spec["dataSourceRef"] = dict(old)
-            else:
-                del spec["dataSource"]
-        elif new and not old and not new.get("namespace"):
-            spec["dataSource"] = dict(new)
+    The older field, ``dataSource``, cannot name all kinds of sources. Sources of other
+    kinds are removed from it.
+    """
+    spec = obj["spec"]
+    old, new = spec.get("dataSource"), spec.get("dataSourceRef")
+    if old and not new:
+        if (old.get("apiGroup") or "", old.get("kind")) in _COPIED:
+            spec["dataSourceRef"] = dict(old)
+        else:
+            del spec["dataSource"]
+    elif new and not old and not new.get("namespace"):
+        spec["dataSource"] = dict(new)
 
 
 def _size(resources: JSON, field: str) -> list[Cause]:
@@ -184,7 +181,7 @@ def _bound_modes(claim: JSON) -> str:
 CLAIMS: Final = kind_of(
     "v1",
     "persistentvolumeclaims",
-    _ClaimStrategy(),
+    prepare_for_create=_copy_source,
     apply_defaults=default_claim,
     returns_deleted=True,
     rules=nested("spec", [CLAIM_SPEC]),
@@ -235,22 +232,19 @@ def _default_volume(obj: JSON) -> None:
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-class _VolumeStrategy(Strategy):
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in the time at which the volume entered its phase."""
-        del storage
-        since = obj["metadata"]["creationTimestamp"]
-        obj["status"]["lastPhaseTransitionTime"] = since
+def _enter_first_phase(obj: JSON, _: Storage) -> None:
+    since = obj["metadata"]["creationTimestamp"]
+    obj["status"]["lastPhaseTransitionTime"] = since
 
-    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
-        """Fill in the time at which the volume entered its phase, if it is absent."""
-        before, after = old.get("status", {}), new["status"]
-        since, name = before.get("lastPhaseTransitionTime"), "lastPhaseTransitionTime"
-        if before.get("phase") == after.get("phase"):
-            if since is not None:
-                after.setdefault(name, since)
-        elif after.get(name) in (None, since):
-            after[name] = format_time(now)
+
+def _enter_phase(old: JSON, new: JSON, now: datetime) -> None:
+    before, after = old.get("status", {}), new["status"]
+    since, name = before.get("lastPhaseTransitionTime"), "lastPhaseTransitionTime"
+    if before.get("phase") == after.get("phase"):
+        if since is not None:
+            after.setdefault(name, since)
+    elif after.get(name) in (None, since):
+        after[name] = format_time(now)
 
 
 def _source(spec: JSON) -> JSON:
@@ -282,7 +276,8 @@ def _modes(volume: JSON) -> str:
 VOLUMES: Final = kind_of(
     "v1",
     "persistentvolumes",
-    _VolumeStrategy(),
+    prepare_for_create=_enter_first_phase,
+    stamp=_enter_phase,
     apply_defaults=_default_volume,
     returns_deleted=True,
     rules="""

@@ -12,7 +12,7 @@ from controller_manager.devcluster.apiserver import security
 from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_path_segment
@@ -89,16 +89,12 @@ def _same_role(binding: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
         )
 
 
-class _BindingStrategy(Strategy):
-    """Fills in the API groups of the role and of the subjects."""
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the API groups, also those that are empty."""
-        reference = obj.setdefault("roleRef", {})
-        reference["apiGroup"] = reference.get("apiGroup") or GROUP
-        for subject in obj.get("subjects") or ():
-            if subject.get("kind") in ("User", "Group"):
-                subject["apiGroup"] = subject.get("apiGroup") or GROUP
+def _default_groups(obj: JSON) -> None:
+    reference = obj.setdefault("roleRef", {})
+    reference["apiGroup"] = reference.get("apiGroup") or GROUP
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject["apiGroup"] = subject.get("apiGroup") or GROUP
 
 
 def _subjects_of(obj: JSON, kind: str) -> str:
@@ -131,7 +127,7 @@ _SUBJECT: Final = table("""
 ROLE_BINDINGS: Final = kind_of(
     "rbac.authorization.k8s.io/v1",
     "rolebindings",
-    _BindingStrategy(),
+    apply_defaults=_default_groups,
     check_name=validate_path_segment,
     rules="""
         roleRef always:
