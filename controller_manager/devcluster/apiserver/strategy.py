@@ -333,9 +333,10 @@ class Strategy:
 
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether an update makes a new generation."""
+        if _content(old) != _content(new):
+            return True
         name = self.counted_metadata
-        counted = (each["metadata"].get(name) or {} for each in (old, new))
-        return _content(old) != _content(new) or next(counted) != next(counted)
+        return bool(name and old["metadata"].get(name) != new["metadata"].get(name))
 
     def field_type(self) -> FieldType | None:
         """Return the field types of a kind without a model, `None` if unknown."""
