@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -65,43 +66,41 @@ def exceeded_limits(limit: JSON, requests: Amounts, limits: Amounts) -> Iterator
 
 def exceeded_by_claim(limit: JSON, requests: Amounts) -> Iterator[str]:
     """Yield why the requests of a volume claim violate an item of a LimitRange."""
-    for name, enforced in sorted(amounts(limit.get("min")).items()):
-        if why := _below_min(limit["type"], name, enforced, requests, {}):
-            yield why
-    for name, enforced in sorted(amounts(limit.get("max")).items()):
-        about = f"maximum {name} usage per {limit['type']} is {enforced}"
-        request = requests.get(name)
-        if request is None:
-            yield f"{about}.  No request is specified"
-        elif request > enforced:
-            yield f"{about}, but request is {request}"
+    for field in ("min", "max"):
+        for name, enforced in sorted(amounts(limit.get(field)).items()):
+            about = _about(field, name, limit["type"], enforced)
+            request = requests.get(name)
+            if request is None:
+                yield f"{about}.  No request is specified"
+            elif _is_beyond(field, request, enforced):
+                yield f"{about}, but request is {request}"
 
 
-def _below_min(
-    kind: str, name: str, enforced: Quantity, requests: Amounts, limits: Amounts
+def _about(field: str, name: str, kind: str, enforced: Quantity) -> str:
+    return f"{field}imum {name} usage per {kind} is {enforced}"
+
+
+def _is_beyond(field: str, amount: Quantity, enforced: Quantity) -> bool:
+    return amount < enforced if field == "min" else amount > enforced
+
+
+def _outside(
+    field: str,
+    kind: str,
+    name: str,
+    enforced: Quantity,
+    requests: Amounts,
+    limits: Amounts,
 ) -> str:
-    about = f"minimum {name} usage per {kind} is {enforced}"
-    request, limit = requests.get(name), limits.get(name)
-    if request is None:
-        return f"{about}.  No request is specified"
-    if request < enforced:
-        return f"{about}, but request is {request}"
-    if limit is not None and limit < enforced:
-        return f"{about}, but limit is {limit}"
-    return ""
-
-
-def _above_max(
-    kind: str, name: str, enforced: Quantity, requests: Amounts, limits: Amounts
-) -> str:
-    about = f"maximum {name} usage per {kind} is {enforced}"
-    request, limit = requests.get(name), limits.get(name)
-    if limit is None:
-        return f"{about}.  No limit is specified"
-    if limit > enforced:
-        return f"{about}, but limit is {limit}"
-    if request is not None and request > enforced:
-        return f"{about}, but request is {request}"
+    about = _about(field, name, kind, enforced)
+    stated = [("request", requests.get(name)), ("limit", limits.get(name))]
+    if field == "max":
+        stated.reverse()
+    if stated[0][1] is None:
+        return f"{about}.  No {stated[0][0]} is specified"
+    for what, amount in stated:
+        if amount is not None and _is_beyond(field, amount, enforced):
+            return f"{about}, but {what} is {amount}"
     return ""
 
 
@@ -126,8 +125,8 @@ def _above_ratio(
 
 
 _CONSTRAINTS: Final[tuple[tuple[str, _Constraint], ...]] = (
-    ("min", _below_min),
-    ("max", _above_max),
+    ("min", partial(_outside, "min")),
+    ("max", partial(_outside, "max")),
     ("maxLimitRequestRatio", _above_ratio),
 )
 

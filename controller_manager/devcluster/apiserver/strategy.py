@@ -176,11 +176,6 @@ _SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
-    """Return selectable fields whose names are their paths."""
-    return {name: tuple(name.split(".")) for name in names}
-
-
 class Rules(Protocol):
     """The rules that a kind's objects obey; the package ``validation`` makes them."""
 
@@ -231,10 +226,7 @@ class Strategy:
     """Fields that a write of the status does not own (GetResetFields)."""
 
     selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
-    """The path of each field that a field selector may name, besides the metadata.
-
-    `fields_by_path` makes the mapping from dotted paths.
-    """
+    """The path of each field that a field selector may name, besides the metadata."""
 
     absent_fields: ClassVar[Mapping[str, str]] = _NONE
     """The values of absent selectable fields, if they are not empty."""

@@ -121,7 +121,11 @@ def _string(value: Value) -> str:
         case str() | int():
             return str(value)
         case bytes():
-            return parsed_bytes(value)
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                msg = "invalid UTF-8 in bytes, cannot convert to string"
+                raise EvaluationError(msg) from None
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case timedelta():
@@ -131,15 +135,6 @@ def _string(value: Value) -> str:
         if type_of(value).startswith(("kubernetes.", "net.")) and hasattr(value, name):
             return str(getattr(value, name)())
     raise no_overload()
-
-
-def parsed_bytes(value: bytes) -> str:
-    """Return bytes as text; raises EvaluationError if they are no UTF-8."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        msg = "invalid UTF-8 in bytes, cannot convert to string"
-        raise EvaluationError(msg) from None
 
 
 def text_of_double(value: float) -> str:
@@ -376,23 +371,6 @@ def _shown(value: Value) -> str:
     return str(GLOBALS["string"](value))
 
 
-def first_index(value: Value, part: Value, start: Value = 0) -> int:
-    """Return the first index of a part in a text, -1 if the text does not have it."""
-    if isinstance(value, str):
-        return value.find(expect(part, str), expect(start, int))
-    raise no_overload()
-
-
-def last_index(value: Value, part: Value, start: Value = None) -> int:
-    """Return the last index of a part in a text, -1 if the text does not have it."""
-    if not isinstance(value, str):
-        raise no_overload()
-    wanted = expect(part, str)
-    if start is None:
-        return value.rfind(wanted)
-    return value.rfind(wanted, 0, expect(start, int) + len(wanted))
-
-
 # Functions on lists (pkg/cel/library of the API server) and sets (ext/sets.go).
 
 
@@ -425,20 +403,23 @@ def _extreme(name: str, sign: int) -> Callable[[Value], Value]:
     return function
 
 
-def _index_of(value: Value, item: Value, *start: Value) -> int:
-    if not isinstance(value, list):
-        return first_index(value, item, *start)
-    found = (number for number, each in enumerate(value) if are_equal(each, item))
-    return next(found, -1)
+def _index_of(value: Value, item: Value, start: Value = 0) -> int:
+    """Return the first index of a part of a text or of an item, -1 without one."""
+    if isinstance(value, str):
+        return value.find(expect(item, str), expect(start, int))
+    found = enumerate(expect(value, list))
+    return next((number for number, each in found if are_equal(each, item)), -1)
 
 
-def _last_index_of(value: Value, item: Value, *start: Value) -> int:
-    if not isinstance(value, list):
-        return last_index(value, item, *start)
-    return max(
-        (number for number, each in enumerate(value) if are_equal(each, item)),
-        default=-1,
-    )
+def _last_index_of(value: Value, item: Value, start: Value = None) -> int:
+    """Return the last index of a part of a text or of an item, -1 without one."""
+    if not isinstance(value, str):
+        items = expect(value, list)
+        found = (number for number, each in enumerate(items) if are_equal(each, item))
+        return max(found, default=-1)
+    wanted = expect(item, str)
+    end = len(value) if start is None else expect(start, int) + len(wanted)
+    return value.rfind(wanted, 0, end)
 
 
 # Sets

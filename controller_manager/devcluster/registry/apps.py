@@ -7,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import (
     NONE,
     Strategy,
-    fields_by_path,
 )
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
@@ -306,7 +305,7 @@ REPLICA_SETS: Final = kind_of(
     "replicasets",
     apply_defaults=templates.default_replicas,
     counts_generations=True,
-    selectable_fields=fields_by_path("status.replicas"),
+    selectable_fields="status.replicas",
     rules=nested("spec", [_WORKLOAD]),
     update_rules=_SELECTOR_UPDATE,
     status_rules=templates.replica_status(

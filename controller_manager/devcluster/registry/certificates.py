@@ -15,7 +15,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.control.certificates import request
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
-from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
@@ -243,7 +243,7 @@ SIGNING_REQUESTS: Final = kind_of(
         status change:
           hook certificate
         """,
-    selectable_fields=fields_by_path("spec.signerName"),
+    selectable_fields="spec.signerName",
     empty={"spec": {}, "status": {}},
     printer="""
         Name
@@ -287,7 +287,7 @@ TRUST_BUNDLES: Final = kind_of(
     check_name=lambda *_: (),  # the rules compare it with the signer
     rules="hook named\nspec:\n  trustBundle: anchors default empty",
     update_rules="spec change:\n  signerName: immutable default empty",
-    selectable_fields=fields_by_path("spec.signerName"),
+    selectable_fields="spec.signerName",
     printer="Name; SignerName: .spec.signerName or <none>",
 )
 

@@ -13,7 +13,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
-from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, invalid_object
@@ -93,21 +92,11 @@ def _source(obj: JSON) -> str:
 CORE_EVENTS: Final = kind_of(
     "v1",
     "events",
-    selectable_fields={
-        **fields_by_path(
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "type",
-        ),
-        "source": ("source", "component"),
-    },
+    selectable_fields="""
+        involvedObject.kind involvedObject.namespace involvedObject.name
+        involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion
+        involvedObject.fieldPath reason reportingComponent type source=source.component
+        """,
     fallback_fields={"source": ("reportingComponent",)},
     rules="""
         hook namespace
@@ -194,17 +183,17 @@ EVENTS: Final = kind_of(
         type: known default empty
         firstTimestamp, lastTimestamp, count, source: unset
         """,
-    selectable_fields={
-        **fields_by_path("reason", "type"),
-        **{
-            f"regarding.{name}": ("involvedObject", name)
-            for name in (
-                *("kind", "namespace", "name", "uid"),
-                *("apiVersion", "resourceVersion", "fieldPath"),
-            )
-        },
-        "reportingController": ("reportingComponent",),
-    },
+    selectable_fields="""
+        reason type
+        regarding.kind=involvedObject.kind
+        regarding.namespace=involvedObject.namespace
+        regarding.name=involvedObject.name
+        regarding.uid=involvedObject.uid
+        regarding.apiVersion=involvedObject.apiVersion
+        regarding.resourceVersion=involvedObject.resourceVersion
+        regarding.fieldPath=involvedObject.fieldPath
+        reportingController=reportingComponent
+        """,
     conversion=Conversion(CORE_EVENTS, to_stored=to_core, from_stored=from_core),
 )
 

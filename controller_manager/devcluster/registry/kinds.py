@@ -53,7 +53,8 @@ _GENERIC: Final = strategy.Strategy()
 class Facts(TypedDict, total=False):
     """What a kind may declare without a class: variables and methods of `Strategy`.
 
-    Rules are a table or its text, columns are a text.
+    Rules are a table or its text, columns are a text. Selectable fields are paths with
+    spaces between them; ``name=path`` is a field that has another name than its path.
     """
 
     absent_fields: Mapping[str, str]
@@ -77,7 +78,7 @@ class Facts(TypedDict, total=False):
     printer: str
     returns_deleted: bool
     rules: Rule | str
-    selectable_fields: Mapping[str, tuple[str, ...]]
+    selectable_fields: str
     stamp: Callable[[JSON, JSON, datetime], None]
     status_rules: Rule | str
     status_update_rules: Rule | str
@@ -146,6 +147,11 @@ def _with_facts(
             found[name] = table(text, names)
         elif name == "printer":
             found[name] = TextColumns(text, names)
+        elif name == "selectable_fields":
+            pairs = (each.partition("=") for each in text.split())
+            found[name] = {
+                called: tuple((path or called).split(".")) for called, _, path in pairs
+            }
     return like.with_facts(found) if found else like
 
 

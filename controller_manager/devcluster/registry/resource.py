@@ -10,7 +10,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.storage import Storage
 
 from .kinds import kind_of
@@ -146,7 +145,7 @@ SLICES: Final = kind_of(
             name: immutable
           driver, nodeName: immutable
         """,
-    selectable_fields=fields_by_path("spec.driver", "spec.nodeName"),
+    selectable_fields="spec.driver spec.nodeName",
     printer="""
         Name
         Node: .spec.nodeName

@@ -151,7 +151,7 @@ JOBS: Final = kind_of(
     _JobStrategy(),
     counts_generations=True,
     orphans_dependents=True,
-    selectable_fields={"status.successful": ("status", "succeeded")},
+    selectable_fields="status.successful=status.succeeded",
     absent_fields={"status.successful": "0"},
     dropped=("spec.template.spec.schedulingGroup",),
     defaults={

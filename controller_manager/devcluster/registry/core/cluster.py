@@ -11,7 +11,6 @@ from controller_manager.devcluster.apiserver import strategy
 from controller_manager.devcluster.apiserver.strategy import (
     Deletion,
     Strategy,
-    fields_by_path,
 )
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
@@ -85,7 +84,7 @@ NAMESPACES: Final = kind_of(
     check_name=validate_label,
     kept=("spec",),  # only ``finalize`` changes the finalizers
     returns_deleted=True,
-    selectable_fields=fields_by_path("status.phase"),
+    selectable_fields="status.phase",
     printer="Name; Status: .status.phase; Age",
     replace={"finalize": lambda old, new: {**old, "spec": new.get("spec", {})}},
 )
@@ -170,7 +169,7 @@ NODES: Final = kind_of(
     "nodes",
     apply_defaults=_default_ranges,
     absent_fields={"spec.unschedulable": "false"},
-    selectable_fields=strategy.fields_by_path("spec.unschedulable"),
+    selectable_fields="spec.unschedulable",
     rules="spec:\n  hook taints ranges",
     update_rules="spec change:\n  hook change_of_ranges",
     printer="""

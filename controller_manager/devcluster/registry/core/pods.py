@@ -424,16 +424,16 @@ KIND: Final = kind_of(
     rules="spec:\n  include POD_SPEC",
     update_rules=pod_updates.POD_UPDATE,
     status_update_rules=pod_updates.POD_STATUS_UPDATE,
-    selectable_fields=strategy.fields_by_path(
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
-    ),
+    selectable_fields="""
+        spec.nodeName
+        spec.restartPolicy
+        spec.schedulerName
+        spec.serviceAccountName
+        spec.hostNetwork
+        status.phase
+        status.podIP
+        status.nominatedNodeName
+        """,
     replace={
         "ephemeralcontainers": pod_updates.replace_ephemeral_containers,
         "resize": pod_updates.replace_resources,

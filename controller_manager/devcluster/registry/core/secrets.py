@@ -25,7 +25,6 @@ from controller_manager.devcluster.apiserver.security import (
     User,
     account_user,
 )
-from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import go_json_error
@@ -161,7 +160,7 @@ SECRETS: Final = kind_of(
         hook of_type
         """,
     update_rules="type: immutable\ninclude IMMUTABLE",
-    selectable_fields=fields_by_path("type"),
+    selectable_fields="type",
     printer="Name; Type: .type; Data: entries; Age",
 )
 

@@ -341,7 +341,7 @@ KIND: Final = kind_of(
     returns_deleted=True,
     rules=SERVICE,
     update_rules=SERVICE_UPDATE,
-    selectable_fields=strategy.fields_by_path("spec.clusterIP", "spec.type"),
+    selectable_fields="spec.clusterIP spec.type",
     printer="""
         Name
         Type: .spec.type

@@ -4,7 +4,6 @@ from typing import Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import fields_by_path
 from controller_manager.devcluster.registry.kinds import (
     kind_of,
 )
@@ -126,7 +125,7 @@ CONTROLLERS: Final = kind_of(
     counts_generations=True,
     label_selector=equality_selector,
     orphans_dependents=True,
-    selectable_fields=fields_by_path("status.replicas"),
+    selectable_fields="status.replicas",
     printer=f"{REPLICAS}\nSelector wide: labels .spec.selector or <none>",
     rules="""
         spec:
