@@ -1,7 +1,7 @@
 """The rules for definitions: approval, conversion, versions, names (apiextensions)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
@@ -170,10 +170,8 @@ def _selectable(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     seen: set[str] = set()
     for number, each in enumerate(version.get("selectableFields") or ()):
-        where, text = (
-            f"{path}selectableFields[{number}].jsonPath",
-            each.get("jsonPath", ""),
-        )
+        where = f"{path}selectableFields[{number}].jsonPath"
+        text = each.get("jsonPath", "")
         if not text:
             yield required(where)
             continue
@@ -329,10 +327,8 @@ def _agreed_fields(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     versions = spec.get("versions") or []
     agreed = _agreed(versions)
     if "schema" in agreed:
-        where, has_status = (
-            f"{path}validation.openAPIV3Schema",
-            any(map(_has_status, versions)),
-        )
+        where = f"{path}validation.openAPIV3Schema"
+        has_status = any(map(_has_status, versions))
         yield from _validate_schema(versions[0], where, has_status=has_status)
     for name, rules in _FIELDS.items():
         if name in agreed:
@@ -343,21 +339,7 @@ def _has_status(version: JSON) -> bool:
     return "status" in (version.get("subresources") or {})
 
 
-def _warning(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    warning, is_deprecated = (
-        version.get("deprecationWarning"),
-        version.get("deprecated"),
-    )
-    for problem in _warning_problems(warning, is_deprecated=is_deprecated):
-        yield invalid(f"{path}deprecationWarning", shown(warning), problem)
-
-
-def _warning_problems(warning: str | None, *, is_deprecated: Any) -> Iterator[str]:
-    if warning is None:
-        return
-    if not is_deprecated:
-        yield "can only be set for deprecated versions"
-        return
+def _warning(warning: str, _: str) -> Iterator[str]:
     if len(warning) > _LONGEST:
         yield f"must be <= {_LONGEST} characters long"
     if not warning:
@@ -440,7 +422,11 @@ DEFINITION: Final = table("""
         openAPIV3Schema: required pointer "schemas are required"
     versions[]:
       name: version_name default empty
-      hook warning own_fields
+      deprecationWarning: invalid
+        if has deprecationWarning and deprecated is-not true
+        "can only be set for deprecated versions"
+      deprecationWarning: warning pointer if deprecated is true
+      hook own_fields
     hook one_stored
     names always:
       include NAMES

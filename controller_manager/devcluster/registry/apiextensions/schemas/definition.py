@@ -16,6 +16,7 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.text import table
 
 from .keywords import (
     EMBEDDED,
@@ -178,8 +179,7 @@ def _validate(schema: Any, path: str, where: _Where) -> Iterator[Cause]:
     if schema.get(PRESERVES) is False:
         detail = "must be true or undefined"
         yield invalid(child(path, PRESERVES), "false", detail)
-    yield from _validate_map_type(schema, path)
-    yield from _validate_list_type(schema, path)
+    yield from _LIST_AND_MAP.errors(schema, path=f"{path}.")
     yield from _validate_keys(schema, path)
     yield from validate_rules(
         schema, path, is_root=where.is_root, uncorrelatable=where.uncorrelatable
@@ -232,52 +232,38 @@ def _validate_fields(schema: JSON, path: str, where: _Where) -> Iterator[Cause]:
         yield from _validate(each, key(child(path, "properties"), name), within)
 
 
-def _validate_map_type(schema: JSON, path: str) -> Iterator[Cause]:
-    map_type, type_ = schema.get(MAP_TYPE), schema.get("type", "")
-    if map_type is None:
-        return
-    if type_ != "object":
-        where, detail = (
-            child(path, "type"),
-            f"must be object if {MAP_TYPE} is specified",
-        )
-        yield invalid(where, shown(type_), detail) if type_ else required(where, detail)
-    supported = ("atomic", "granular")
-    if map_type not in supported:
-        yield not_supported(child(path, MAP_TYPE), shown(map_type), supported)
-
-
-def _validate_list_type(schema: JSON, path: str) -> Iterator[Cause]:
-    list_type, type_ = schema.get(LIST_TYPE), schema.get("type", "")
-    if list_type is None:
-        return
-    where = child(path, "type")
-    if type_ != "array":
-        detail = f"must be array if {LIST_TYPE} is specified"
-        yield invalid(where, shown(type_), detail) if type_ else required(where, detail)
-    elif list_type == "set":
-        yield from _validate_set(items_of(schema) or {}, child(path, "items"))
-    supported = ("atomic", "set", "map")
-    if list_type not in supported:
-        yield not_supported(child(path, LIST_TYPE), shown(list_type), supported)
-
-
-def _validate_set(items: JSON, path: str) -> Iterator[Cause]:
+def _set_of_atoms(schema: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that the items of a set are atomic."""
+    items = items_of(schema) or {}
     detail = f"must be atomic as item of a list with {LIST_TYPE}=set"
     if items.get("type") == "array" and items.get(LIST_TYPE, "atomic") != "atomic":
-        yield invalid(child(path, LIST_TYPE), shown(items[LIST_TYPE]), detail)
+        yield invalid(f"{path}items.{LIST_TYPE}", shown(items[LIST_TYPE]), detail)
     if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        yield invalid(child(path, MAP_TYPE), shown(items.get(LIST_TYPE)), detail)
+        yield invalid(f"{path}items.{MAP_TYPE}", shown(items.get(LIST_TYPE)), detail)
+
+
+_LIST_AND_MAP: Final = table("""
+    when has x-kubernetes-map-type:
+      type: required "must be object if x-kubernetes-map-type is specified"
+      type: invalid if type is-not object null empty
+        "must be object if x-kubernetes-map-type is specified"
+      x-kubernetes-map-type: enum atomic granular
+    when has x-kubernetes-list-type:
+      type: required "must be array if x-kubernetes-list-type is specified"
+      type: invalid if type is-not array null empty
+        "must be array if x-kubernetes-list-type is specified"
+      when type is array and x-kubernetes-list-type is set:
+        hook set_of_atoms
+      x-kubernetes-list-type: enum atomic set map
+    """)
 
 
 def _validate_keys(schema: JSON, path: str) -> Iterator[Cause]:
     list_type, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS) or []
     items = items_of(schema)
     if keys and list_type != "map":
-        where, detail = (
-            child(path, LIST_TYPE),
-            f"must be map if {LIST_KEYS} is non-empty",
-        )
+        where = child(path, LIST_TYPE)
+        detail = f"must be map if {LIST_KEYS} is non-empty"
         if list_type is None:
             yield required(where, detail)
         else:

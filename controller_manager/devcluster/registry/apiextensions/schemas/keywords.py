@@ -1,6 +1,6 @@
 """The keywords of schemas, and the paths of the fields that they describe."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
@@ -54,6 +54,18 @@ def items_of(schema: JSON) -> JSON | None:
     """Return the schema of a list's items."""
     items = schema.get("items")
     return items if isinstance(items, dict) else None
+
+
+def parts(value: Any, schema: JSON, path: str) -> Iterator[tuple[str, Any, JSON]]:
+    """Yield the path, the value and the schema of each part that has a schema."""
+    if isinstance(value, dict):
+        known, others = properties_of(schema), schema_of_others(schema)
+        for name, each in value.items():
+            if (inner := known.get(name, others)) is not None:
+                yield child(path, name), each, inner
+    elif isinstance(value, list) and (items := items_of(schema)) is not None:
+        for number, each in enumerate(value):
+            yield key(path, str(number)), each, items
 
 
 # Numbers as Go prints them.

@@ -24,6 +24,7 @@ from .keywords import (
     item_key,
     items_of,
     key,
+    parts,
     properties_of,
     schema_of_others,
 )
@@ -34,20 +35,10 @@ from .validation import validate_value
 
 def validate_lists(value: Any, schema: JSON, path: str = "") -> list[statuses.Cause]:
     """Return a cause for each duplicate item in a set or a map list."""
-    causes: list[statuses.Cause] = []
-    if isinstance(value, dict):
-        known, others = properties_of(schema), schema_of_others(schema)
-        for name, each in value.items():
-            inner = known.get(name, others)
-            if inner is not None:
-                causes += validate_lists(each, inner, child(path, name))
-    elif isinstance(value, list):
-        items = items_of(schema)
-        if items is None:
-            return causes
-        causes += _duplicates(value, schema, path)
-        for number, each in enumerate(value):
-            causes += validate_lists(each, items, key(path, str(number)))
+    has_items = isinstance(value, list) and items_of(schema) is not None
+    causes = _duplicates(value, schema, path) if has_items else []
+    for where, each, inner in parts(value, schema, path):
+        causes += validate_lists(each, inner, where)
     return causes
 
 
@@ -133,19 +124,10 @@ def validate_embedded(
     value: Any, schema: JSON, path: str = ""
 ) -> Iterator[statuses.Cause]:
     """Yield the errors in the resources that a value embeds."""
-    if isinstance(value, list):
-        items = items_of(schema)
-        for number, each in enumerate(value if items else ()):
-            yield from validate_embedded(each, items or {}, key(path, str(number)))
-    if not isinstance(value, dict):
-        return
-    if schema.get(EMBEDDED):
+    if isinstance(value, dict) and schema.get(EMBEDDED):
         yield from _validate_resource(value, path)
-    known, others = properties_of(schema), schema_of_others(schema)
-    for name, each in value.items():
-        inner = known.get(name, others)
-        if inner is not None:
-            yield from validate_embedded(each, inner, child(path, name))
+    for where, each, inner in parts(value, schema, path):
+        yield from validate_embedded(each, inner, where)
 
 
 def _validate_resource(resource: JSON, path: str) -> Iterator[statuses.Cause]:
