@@ -208,7 +208,6 @@ class Priority(writes.BuiltInPlugin):
 
 # The admission plugin RuntimeClass: overhead and scheduling of a pod's runtime.
 
-_RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 _DIFFERENT: Final = (
     "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 )
@@ -251,7 +250,7 @@ class RuntimeClass(writes.BuiltInPlugin):
         name = writes.spec_of(write).get("runtimeClassName")
         if name is None:
             return {}
-        stored = self._storage.collection(_RUNTIME_CLASSES).get(("", name))
+        stored = self._storage.collection("runtimeclasses.node.k8s.io").get(("", name))
         if stored is None:
             raise writes.refused(
                 write, f'pod rejected: RuntimeClass "{name}" not found'
@@ -286,7 +285,6 @@ def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
 # The admission plugin JobValidation: the number of pods of a gang does not change.
 
 _JOBS: Final = ("batch", "jobs", "")
-_GROUPS: Final = "podgroups.scheduling.k8s.io"
 
 
 @writes.rule("JobValidation", writes.UPDATE, _JOBS, sees_own_writes=True)
@@ -306,7 +304,7 @@ def job_validation(write: Write, parts: writes.Parts) -> None:
 
 def _groups_of(job: JSON, storage: Storage) -> list[JSON]:
     """Return the group that the template names, or else those of the job."""
-    groups = storage.collection(_GROUPS)
+    groups = storage.collection("podgroups.scheduling.k8s.io")
     namespace = job["metadata"]["namespace"]
     named = job["spec"]["template"]["spec"].get("schedulingGroup") or {}
     if (name := named.get("podGroupName")) is not None:

@@ -388,7 +388,6 @@ def _annotated(
 # The admission plugin ValidatingAdmissionPolicy (policy/validating/dispatcher.go).
 
 _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Unauthorized": 401}
-_INVALID: Final = ("Invalid", 422)
 
 
 class ValidatingAdmissionPolicy(writes.BuiltInPlugin):
@@ -456,7 +455,7 @@ def _refusal(invocation: Invocation, denial: Denial, write: Write) -> Refusal:
     asked, name = write.requested, write.shown_name or "Unknown"
     causes = [{"message": message}]
     found = forbidden(asked.group, asked.plural, name, message, causes)
-    reason, code = _INVALID
+    reason, code = ("Invalid", 422)
     if denial.reason in _CODES:
         reason, code = denial.reason, _CODES[denial.reason]
     return Refusal(code, reason, found.message, found.details)

@@ -167,7 +167,6 @@ def _newly_blocking(new: list[JSON], old: list[JSON]) -> Iterator[JSON]:
 # The admission plugin DefaultIngressClass.
 
 _NETWORKING: Final = "networking.k8s.io"
-_INGRESS_CLASSES: Final = "ingressclasses.networking.k8s.io"
 _CLASS: Final = "kubernetes.io/ingress.class"
 _IS_DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
 
@@ -180,7 +179,7 @@ def default_ingress_class(write: Write, parts: Parts) -> None:
         return
     defaults = [
         stored.obj["metadata"]["name"]
-        for stored in parts.storage.collection(_INGRESS_CLASSES)
+        for stored in parts.storage.collection("ingressclasses.networking.k8s.io")
         if annotations_of(stored.obj).get(_IS_DEFAULT) == "true"
     ]
     if len(defaults) > 1:
@@ -201,8 +200,6 @@ def default_storage_class(write: Write, parts: Parts) -> None:
 
 # The admission plugin PersistentVolumeClaimResize.
 
-_STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
-_UNBOUND: Final = "Only bound persistent volume claims can be expanded"
 _NOT_EXPANDABLE: Final = (
     "only dynamically provisioned pvc can be resized and the storageclass that "
     "provisions the pvc must support resize"
@@ -216,9 +213,9 @@ def persistent_volume_claim_resize(write: Write, parts: Parts) -> None:
     if write.old is None or _size(new) <= _size(write.old):
         return
     if write.old.get("status", {}).get("phase") != "Bound":
-        raise refused(write, _UNBOUND)
+        raise refused(write, "Only bound persistent volume claims can be expanded")
     name = new["spec"].get("storageClassName") or ""
-    stored = parts.storage.collection(_STORAGE_CLASSES).get(("", name))
+    stored = parts.storage.collection("storageclasses.storage.k8s.io").get(("", name))
     if stored is None or not stored.obj.get("allowVolumeExpansion"):
         raise refused(write, _NOT_EXPANDABLE)
 

@@ -124,8 +124,6 @@ def hooks_of(configurations: Collection) -> Iterator[Hook]:
 
 _GROUP: Final = "admission.k8s.io"
 _KIND: Final = "AdmissionReview"
-_VERSIONS: Final = ("v1", "v1beta1")
-_INVALID: Final = "received invalid webhook response: "
 _FAILED: Final = "failed to call webhook: "
 
 
@@ -152,7 +150,7 @@ def question_of(hook: Hook, write: admission.Write, kind: Kind) -> Question:
     Raises Unsuitable.
     """
     accepted = hook.config.get("admissionReviewVersions") or ()
-    version = next((each for each in accepted if each in _VERSIONS), None)
+    version = next((each for each in accepted if each in ("v1", "v1beta1")), None)
     if version is None:
         msg = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
         raise Unsuitable(f"could not create admission objects: {msg}")
@@ -206,7 +204,7 @@ def answer_of(body: bytes, uid: str, version: str, *, mutates: bool) -> Outcome:
         return Failure(_FAILED + why)
     problem = _problem(review, uid, version, mutates=mutates)
     if problem:
-        return Failure(_INVALID + problem)
+        return Failure("received invalid webhook response: " + problem)
     assert review.response is not None  # noqa: S101 - it is no problem
     return _read(review.response)
 

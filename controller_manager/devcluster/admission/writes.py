@@ -199,7 +199,6 @@ class Rounds:
 # Matches writes with the rules and selectors of webhooks and policies.
 
 
-_NAMESPACES: Final = ("", "v1", "namespaces")
 _GROUP: Final = "admissionregistration.k8s.io"
 _POLICIES: Final = frozenset(
     (
@@ -237,7 +236,7 @@ def _is_policy(kind: Kind) -> bool:
 
 def is_namespace(kind: Kind) -> bool:
     """Tell whether a kind is that of namespaces."""
-    return (kind.group, kind.version, kind.plural) == _NAMESPACES
+    return (kind.group, kind.version, kind.plural) == ("", "v1", "namespaces")
 
 
 def namespace_of(write: Write) -> str:

@@ -17,8 +17,6 @@ from controller_manager.cel.types import escaped
 from . import evaluation
 from .values import EvaluationError, Value, literal_value
 
-_CONSTANTS: Final = ("true", "false", "null")
-
 
 class Program:
     """An expression, ready to be evaluated."""
@@ -31,7 +29,7 @@ class Program:
             each.at: literal_value(each)
             for each in syntax.scan(text)[0]
             if each.kind in ("int", "uint", "double", "string", "bytes")
-            or each.text in _CONSTANTS
+            or each.text in ("true", "false", "null")
         }
 
     def evaluate(self, names: evaluation.Scope, budget: evaluation.Budget) -> Value:

@@ -186,9 +186,6 @@ LOCAL_REVIEWS: Final = kind_of(
 )
 LOCAL_STORAGE: Final = RESTStorage(LOCAL_REVIEWS.resource, create=_review_locally)
 
-_RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
-_PATH_FIELDS: Final = ("verbs", "nonResourceURLs")
-
 
 def _part(rule: Mapping[str, Any], fields: tuple[str, ...]) -> JSON:
     return {name: rule[name] for name in fields if rule.get(name)}
@@ -201,12 +198,12 @@ def _review_rules(call: Call, review: JSON) -> JSON:
     found = call.authorizer.rules_for(call.user, namespace)
     status: JSON = {
         "resourceRules": [
-            _part(each, _RESOURCE_FIELDS)
+            _part(each, ("verbs", "apiGroups", "resources", "resourceNames"))
             for each in found.rules
             if each.get("resources")
         ],
         "nonResourceRules": [
-            _part(each, _PATH_FIELDS)
+            _part(each, ("verbs", "nonResourceURLs"))
             for each in found.rules
             if each.get("nonResourceURLs")
         ],
@@ -303,18 +300,15 @@ SELF_SUBJECT_STORAGE: Final = RESTStorage(
 # Impersonation
 
 _ACCOUNT: Final = "system:serviceaccount:"
-_AUTHENTICATION: Final = "authentication.k8s.io"
 _VERB: Final = "impersonate"
-_PREFIX: Final = "impersonate-"
 _USER: Final = "impersonate-user"
-_GROUP: Final = "impersonate-group"
 _UID: Final = "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
 
 
 def impersonates(headers: Mapping[str, str]) -> bool:
     """Tell whether a request names another user."""
-    return any(each.startswith(_PREFIX) for each in headers)
+    return any(each.startswith("impersonate-") for each in headers)
 
 
 def account_of(name: str) -> tuple[str, str] | None:
@@ -363,7 +357,7 @@ def _parts(wanted: security.User) -> Iterator[security.Attributes]:
         )
     else:
         yield security.Attributes(_VERB, resource="users", name=wanted.name)
-    about = security.Attributes(_VERB, group=_AUTHENTICATION)
+    about = security.Attributes(_VERB, group="authentication.k8s.io")
     if wanted.uid:
         yield replace(about, resource="uids", name=wanted.uid)
     for group in wanted.groups:
@@ -376,7 +370,7 @@ def _parts(wanted: security.User) -> Iterator[security.Attributes]:
 def _wanted(headers: Mapping[str, str]) -> security.User | None:
     """Return the user as the headers name it; raises Refusal 400."""
     extra = {key: tuple(values) for key, values in _extras(headers)}
-    groups = tuple(_values(headers, _GROUP))
+    groups = tuple(_values(headers, "impersonate-group"))
     wanted = security.User(headers.get(_USER, ""), headers.get(_UID, ""), groups, extra)
     if wanted.name:
         return wanted

@@ -35,8 +35,6 @@ _DECISIONS: Final = ("Approved", "Denied")
 """The conditions that only the approval subresource may change."""
 
 _LASTING: Final = (*_DECISIONS, "Failed")
-_STATUSES: Final = ("False", "True", "Unknown")
-_USER_FIELDS: Final = ("username", "uid", "groups", "extra")
 _usage: Final = rules.member(
     (
         "any",
@@ -103,7 +101,7 @@ def _conditions(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
         kind, status = condition.get("type", ""), condition.get("status")
         if not kind:
             yield required(f"{field}.type")
-        allowed = ("True",) if kind in _LASTING else _STATUSES
+        allowed = ("True",) if kind in _LASTING else ("False", "True", "Unknown")
         if not status:
             yield required(f"{field}.status")
         elif status not in allowed:
@@ -178,7 +176,7 @@ class _SigningRequestStrategy(Strategy):
     def record_user(self, obj: JSON, user: User) -> None:
         """Fill in the user of the request; the user fields of the body are ignored."""
         spec = obj["spec"]
-        for name in _USER_FIELDS:
+        for name in ("username", "uid", "groups", "extra"):
             spec.pop(name, None)
         found = {
             "username": user.name,

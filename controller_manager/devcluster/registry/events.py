@@ -140,7 +140,6 @@ _STORED_NAMES: Final = {
 }
 _NAMES: Final = {stored: name for name, stored in _STORED_NAMES.items()}
 _OMITTED: Final = ("reportingController", "reportingInstance")
-_TYPES: Final = ("Normal", "Warning")
 
 
 def to_core(obj: JSON) -> JSON:
@@ -162,7 +161,7 @@ def _several(count: int, field: str) -> Iterator[Cause]:
 
 
 def _known(type_: str, field: str) -> Iterator[Cause]:
-    if type_ not in _TYPES:
+    if type_ not in ("Normal", "Warning"):
         yield invalid(field, '""', f"has invalid value: {type_}")
 
 

@@ -224,9 +224,6 @@ INGRESS_CLASSES: Final = kind_of(
 
 # Ingresses
 
-_PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
-_BAD_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")
-_BAD_ENDS: Final = ("/..", "/.")
 _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 _MOST_HOSTS: Final = 3
 
@@ -238,16 +235,16 @@ def _no_address(name: str, _: str) -> Iterator[str]:
 
 def _path(path: JSON, where: str, _: JSON) -> Iterator[Cause]:
     kind, text, where = path["pathType"], path.get("path", ""), f"{where}path"
-    if kind not in _PATH_TYPES:
+    if kind not in ("Exact", "ImplementationSpecific", "Prefix"):
         return
     if not text.startswith("/") and (text or kind != "ImplementationSpecific"):
         yield invalid(where, shown(text), "must be an absolute path")
     if kind == "ImplementationSpecific":
         return
-    for part in _BAD_PARTS:
+    for part in ("//", "/./", "/../", "%2f", "%2F"):
         if part in text:
             yield invalid(where, shown(text), f"must not contain '{part}'")
-    for end in _BAD_ENDS:
+    for end in ("/..", "/."):
         if text.endswith(end):
             yield invalid(where, shown(text), f"cannot end with '{end}'")
 

@@ -36,14 +36,6 @@ from .custom_resources import CustomResourceStrategy, Origin, Served
 
 # The status of a definition: its accepted names, and its conditions.
 
-_REASONS: Final = (
-    ("plural", "PluralConflict"),
-    ("singular", "SingularConflict"),
-    ("shortNames", "ShortNamesConflict"),
-    ("kind", "KindConflict"),
-    ("listKind", "ListKindConflict"),
-)
-
 
 class Taken(Struct):
     """The names of all definitions of a group except one."""
@@ -93,7 +85,13 @@ def new_status(definition: JSON, taken: Taken, now: str) -> JSON:
     wanted, status = definition["spec"]["names"], definition.get("status", {})
     accepted = dict(status.get("acceptedNames", {}))
     conflict: tuple[str, str] | None = None
-    for name, reason in _REASONS:
+    for name, reason in (
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("shortNames", "ShortNamesConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
+    ):
         before = accepted.get(name)
         problems = _conflicts(wanted.get(name), before, taken.of(name))
         if problems:

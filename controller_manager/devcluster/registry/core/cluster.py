@@ -128,7 +128,6 @@ def _change_of_ranges(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cau
 # The kind
 
 _ROLE: Final = "node-role.kubernetes.io/"
-_OLDER_ROLE: Final = "kubernetes.io/role"
 _TAINTS: Final = table("taints[]:\n  include TAINT")
 
 
@@ -150,7 +149,7 @@ def _status(node: JSON) -> str:
 def _roles(node: JSON) -> str:
     labels = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
-    roles.add(labels.get(_OLDER_ROLE, ""))
+    roles.add(labels.get("kubernetes.io/role", ""))
     return ",".join(sorted(filter(None, roles))) or strategy.NONE
 
 

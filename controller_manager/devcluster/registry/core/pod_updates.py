@@ -37,10 +37,8 @@ def with_old_metadata(old: JSON, new: JSON) -> JSON:
 
 # The quality of service of pods (pkg/apis/core/helper/qos/qos.go).
 
-_BEST_EFFORT: Final = "BestEffort"
 _BURSTABLE: Final = "Burstable"
 _COUNTED: Final = (CPU, MEMORY)
-_GUARANTEED: Final = "Guaranteed"
 
 
 def qos_class(spec: JSON) -> str:
@@ -67,9 +65,9 @@ def _class(*stated: str | float | None) -> str:
     amounts = [ZERO if each is None else parse_quantity(str(each)) for each in stated]
     requested, limited = amounts[: len(_COUNTED)], amounts[len(_COUNTED) :]
     if not any(each > ZERO for each in amounts):
-        return _BEST_EFFORT
+        return "BestEffort"
     is_full = all(each > ZERO for each in limited) and requested == limited
-    return _GUARANTEED if is_full else _BURSTABLE
+    return "Guaranteed" if is_full else _BURSTABLE
 
 
 # The nodes that a pod with scheduling gates allows; an update may only narrow them.
@@ -344,7 +342,6 @@ def _changed(old: Sequence[JSON], new: Sequence[JSON]) -> Iterator[Cause]:
 _LISTS: Final = ("containers", "initContainers")
 _CHANGED: Final = ("resources", "resizePolicy")
 _AMOUNTS: Final = ("requests", "limits")
-_MUTABLE: Final = (CPU, MEMORY)
 _ONLY: Final = "only cpu and memory resources are mutable"
 
 
@@ -424,7 +421,7 @@ def _without_amounts(container: JSON) -> JSON:
         name: {
             resource: amount
             for resource, amount in (resources.get(name) or {}).items()
-            if resource not in _MUTABLE
+            if resource not in (CPU, MEMORY)
         }
         for name in _AMOUNTS
     }

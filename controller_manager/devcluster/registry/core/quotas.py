@@ -55,7 +55,6 @@ _STANDARD: Final = (
     | {"requests.storage"}
 )
 _OF_PODS: Final = _POD_COMPUTE | {"pods"}
-_OF_CLAIMS: Final = frozenset(("persistentvolumeclaims", "requests.storage"))
 
 _SCOPES: Final = {
     "Terminating": _OF_PODS,
@@ -64,7 +63,7 @@ _SCOPES: Final = {
     "NotBestEffort": _OF_PODS,
     "PriorityClass": _OF_PODS,
     "CrossNamespacePodAffinity": _OF_PODS,
-    "VolumeAttributesClass": _OF_CLAIMS,
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
 }
 """The standard resources that a quota of each scope may limit."""
 
@@ -192,7 +191,6 @@ QUOTAS: Final = kind_of(
 _POD: Final = "Pod"
 _CONTAINER: Final = "Container"
 _CLAIM: Final = "PersistentVolumeClaim"
-_TYPES: Final = (_POD, _CONTAINER, _CLAIM)
 _OF_CONTAINERS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 _MOST: Final = (2**63 - 1) * 10**9
 """Billionths that a quantity of upstream holds at most; ours may be larger."""
@@ -216,7 +214,7 @@ _COMPARED: Final = (
 def _type(name: str, field: str) -> Iterator[Cause]:
     if problems := validate_qualified_name(name, field):
         yield from problems
-    elif "/" not in name and name not in _TYPES:
+    elif "/" not in name and name not in (_POD, _CONTAINER, _CLAIM):
         detail = "must be a standard limit type or fully qualified"
         yield invalid(field, shown(name), detail)
 

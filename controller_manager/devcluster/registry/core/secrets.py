@@ -92,7 +92,6 @@ CONFIG_MAPS: Final = kind_of(
 # Secret: confidential data
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
-_SECRET_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
@@ -114,7 +113,7 @@ def _size_of_secret(data: JSON, field: str) -> Iterator[statuses.Cause]:
 
 def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
     kind, data = secret.get("type", ""), secret.get("data") or {}
-    if kind == _SECRET_TOKEN:
+    if kind == "kubernetes.io/service-account-token":
         annotations = secret["metadata"].get("annotations") or {}
         if not annotations.get(_ACCOUNT):
             yield statuses.required(f"metadata.annotations[{_ACCOUNT}]")
@@ -167,7 +166,6 @@ SECRETS: Final = kind_of(
 # The users of bootstrap tokens (plugin/pkg/auth/authenticator/token/bootstrap)
 
 _TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
-_GROUP: Final = "system:bootstrappers"
 _EXTRA_GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 
 
@@ -193,7 +191,7 @@ def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User
     }
     if not all(map(_EXTRA_GROUP.fullmatch, extra)):
         return None
-    groups = (*sorted({_GROUP, *extra}), AUTHENTICATED)
+    groups = (*sorted({"system:bootstrappers", *extra}), AUTHENTICATED)
     return User(f"system:bootstrap:{identity}", groups=groups)
 
 

@@ -26,7 +26,6 @@ ALGORITHM: Final = "ES256"
 """The algorithm that signs tokens with the key of a cluster."""
 
 _KUBERNETES: Final = "kubernetes.io"
-_EXTRA: Final = "authentication.kubernetes.io/"
 _UNCHECKED: Final[Options] = {
     "verify_aud": False,
     "verify_exp": False,
@@ -41,8 +40,6 @@ _LEEWAY: Final = timedelta(minutes=1)
 
 _CACHED: Final = 4096
 """The most tokens in the cache of issued and verified tokens."""
-
-_INVALIDATED: Final = "service account token has been invalidated"
 
 
 class BoundTokens:
@@ -194,7 +191,7 @@ class BoundTokens:
         """Raise TokenError if the object of a claim no longer exists."""
         obj = self._found(plural, namespace, claim["name"])
         if obj is None or self._is_deleted(obj):
-            raise security.TokenError(_INVALIDATED)
+            raise security.TokenError("service account token has been invalidated")
         uid = obj["metadata"]["uid"]
         if uid != claim["uid"]:
             msg = (
@@ -218,7 +215,7 @@ class BoundTokens:
 def _facts(what: str, claim: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the user's extra fields with the name and the uid of a pod or node."""
     return {
-        f"{_EXTRA}{what}-{field}": (claim[field],)
+        f"authentication.kubernetes.io/{what}-{field}": (claim[field],)
         for field in ("name", "uid")
         if claim.get(field)
     }

@@ -286,7 +286,6 @@ _OUT_OF_RANGE: Final = (
     "provided port is not in the valid range. The range of valid ports is "
     f"{FIRST}-{LAST}"
 )
-_TAKEN: Final = "provided port is already allocated"
 
 
 class NodePorts:
@@ -304,7 +303,7 @@ class NodePorts:
         if not FIRST <= port <= LAST:
             return _OUT_OF_RANGE
         if port in self._taken and port not in self._own:
-            return _TAKEN
+            return "provided port is already allocated"
         self._taken.add(port)
         return ""
 

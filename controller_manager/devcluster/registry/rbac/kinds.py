@@ -164,8 +164,6 @@ CLUSTER_ROLE_BINDINGS: Final = kind_of(
 
 # Users cannot grant rights that they do not have (registry/rbac/*/policybased).
 
-_ROLES: Final = frozenset(("roles", "clusterroles"))
-_BINDINGS: Final = frozenset(("rolebindings", "clusterrolebindings"))
 _COLLECTED: Final = ("ownerReferences", "finalizers")
 """Fields of the metadata that the garbage collector changes."""
 
@@ -195,9 +193,9 @@ class EscalationCheck(Plugin):
         if old is not None and _without_collected(old) == _without_collected(obj):
             return
         check = _Check(write, authorizer)
-        if kind.plural in _ROLES:
+        if kind.plural in frozenset(("roles", "clusterroles")):
             check.role(obj)
-        elif kind.plural in _BINDINGS:
+        elif kind.plural in frozenset(("rolebindings", "clusterrolebindings")):
             check.binding(obj)
 
 
