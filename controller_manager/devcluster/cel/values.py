@@ -4,6 +4,7 @@ Upstream: common/types of cel-go, and the lexer rules of CEL.g4.
 """
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -243,43 +244,31 @@ def _same_numbers(one: Value, other: Value) -> bool:
     return is_number(one) and type(one) is type(other)
 
 
-def add(one: Value, other: Value) -> Value:
-    """Add numbers or times; join texts, bytes or lists."""
-    if _same_numbers(one, other):
-        return _checked(int(one) + int(other) if _is_whole(one) else one + other, one)
-    match one, other:
-        case (str(), str()) | (bytes(), bytes()) | (list(), list()):
-            return one + other
-        case (
-            (datetime(), timedelta())
-            | (timedelta(), datetime())
-            | (timedelta(), timedelta())
-        ):
-            return one + other
-    raise no_overload()
+def _operator(
+    operate: Callable[[Value, Value], Value], *pairs: tuple[type, type]
+) -> Callable[[Value, Value], Value]:
+    """Return an operator on numbers of a type, and on values of pairs of types."""
+
+    def operated(one: Value, other: Value) -> Value:
+        if _same_numbers(one, other):
+            exact = int if isinstance(one, int) else float
+            return _checked(operate(exact(one), exact(other)), one)
+        if any(isinstance(one, a) and isinstance(other, b) for a, b in pairs):
+            return operate(one, other)
+        raise no_overload()
+
+    return operated
 
 
-def _is_whole(value: Value) -> bool:
-    return isinstance(value, int)
-
-
-def _subtract(one: Value, other: Value) -> Value:
-    if _same_numbers(one, other):
-        return _checked(int(one) - int(other) if _is_whole(one) else one - other, one)
-    match one, other:
-        case (
-            (datetime(), datetime())
-            | (datetime(), timedelta())
-            | (timedelta(), timedelta())
-        ):
-            return one - other
-    raise no_overload()
-
-
-def _multiply(one: Value, other: Value) -> Value:
-    if _same_numbers(one, other):
-        return _checked(int(one) * int(other) if _is_whole(one) else one * other, one)
-    raise no_overload()
+add: Final = _operator(
+    operator.add,
+    *((each, each) for each in (str, bytes, list, timedelta)),
+    (datetime, timedelta),
+    (timedelta, datetime),
+)
+_subtract: Final = _operator(
+    operator.sub, *((datetime, datetime), (datetime, timedelta), (timedelta, timedelta))
+)
 
 
 def _divide(one: Value, other: Value) -> Value:
@@ -327,7 +316,7 @@ def _ordered(test: Callable[[int], bool]) -> Callable[[Value, Value], bool]:
 OPERATORS: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
     "+": add,
     "-": _subtract,
-    "*": _multiply,
+    "*": _operator(operator.mul),
     "/": _divide,
     "%": _modulo,
     "==": are_equal,

@@ -1,4 +1,4 @@
-"""Sets of indexes as texts such as ``0-2,5`` (batch/validation)."""
+"""The rules for jobs, their changes and their status (batch/validation)."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The fields that a service needs, by its type (pkg/api/service)."""
+"""What a service needs by its type, and the rules for services (pkg/api/service)."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Rules of roles: checks that they permit a request, or cover other rules.
+"""RBAC: what rules permit, the bindings of users, and the authorizer.
 
 Upstream: pkg/apis/rbac/v1/evaluation_helpers.go, component-helpers/auth/rbac/validation
 and pkg/registry/rbac/validation/policy_compact.go.

@@ -10,8 +10,6 @@ from controller_manager.devcluster.apiserver import field_type
 from controller_manager.devcluster.scheme.models import OBJECT_META
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 
-# The keywords of schemas, and the paths of the fields that they describe.
-
 EMBEDDED: Final = "x-kubernetes-embedded-resource"
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 LIST_KEYS: Final = "x-kubernetes-list-map-keys"

@@ -1,6 +1,6 @@
-"""Formats of texts (kube-openapi/pkg/validation/strfmt).
+"""Checks values against a schema: formats of texts, types, bounds, combinations.
 
-A format that is not among these is not checked, as on a real API server.
+Upstream: kube-openapi/pkg/validation.
 """
 
 import base64
@@ -9,6 +9,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from operator import gt, lt
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -34,7 +35,7 @@ from .keywords import (
     wrong_value,
 )
 
-# Formats of texts (kube-openapi/pkg/validation/strfmt).
+# Formats of texts (kube-openapi/pkg/validation/strfmt); others are not checked.
 
 _UUID: Final = (
     r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
@@ -281,56 +282,25 @@ class _Validator:
 
     def _combinations(self, value: Any, schema: JSON, path: str) -> Result:
         result = Result()
-        if several := schema.get("anyOf"):
-            self._any_of(value, several, path, result)
-        if several := schema.get("oneOf"):
-            self._one_of(value, several, path, result)
-        if several := schema.get("allOf"):
-            self._all_of(value, several, path, result)
+        for name in ("anyOf", "oneOf", "allOf"):
+            if not (several := schema.get(name)):
+                continue
+            results = [self.result(value, each, path) for each in several]
+            count = sum(each.is_valid for each in results)
+            if name == "allOf":
+                for each in results:
+                    result.merge(each)
+            if why := _misfit(name, count, len(results)):
+                cause = no_schema_fits(self._base, f'"{path}" {why}')
+                result.causes.append(cause)
+                if not count and name != "allOf":
+                    result.merge(max(results, key=lambda each: each.matches))
         if (other := schema.get("not")) is not None:
             found = self.result(value, other, path)
             if found.is_valid:
                 detail = f'"{path}" must not validate the schema (not)'
                 result.causes.append(no_schema_fits(self._base, detail))
         return result
-
-    def _any_of(
-        self, value: Any, schemas: list[JSON], path: str, result: Result
-    ) -> None:
-        results = [self.result(value, each, path) for each in schemas]
-        if any(each.is_valid for each in results):
-            return
-        detail = f'"{path}" must validate at least one schema (anyOf)'
-        result.causes.append(no_schema_fits(self._base, detail))
-        result.merge(max(results, key=lambda each: each.matches))
-
-    def _one_of(
-        self, value: Any, schemas: list[JSON], path: str, result: Result
-    ) -> None:
-        results = [self.result(value, each, path) for each in schemas]
-        count = sum(each.is_valid for each in results)
-        if count == 1:
-            return
-        how_many = f"{count} valid alternatives" if count else "none valid"
-        detail = f'"{path}" must validate one and only one schema (oneOf).'
-        cause = no_schema_fits(self._base, f"{detail} Found {how_many}")
-        result.causes.append(cause)
-        if not count:
-            result.merge(max(results, key=lambda each: each.matches))
-
-    def _all_of(
-        self, value: Any, schemas: list[JSON], path: str, result: Result
-    ) -> None:
-        results = [self.result(value, each, path) for each in schemas]
-        count = sum(each.is_valid for each in results)
-        for each in results:
-            result.merge(each)
-        if count == len(results):
-            return
-        detail = f'"{path}" must validate all the schemas (allOf)'
-        if not count:
-            detail += ". None validated"
-        result.causes.append(no_schema_fits(self._base, detail))
 
     # Texts and numbers
 
@@ -352,16 +322,13 @@ class _Validator:
         if factor is not None and not _is_multiple(value, factor):
             detail = f"should be a multiple of {go_number(factor)}"
             yield self._wrong(path, value, detail)
-        if (most := schema.get("maximum")) is not None:
-            excludes = schema.get("exclusiveMaximum", False)
-            if value > most or (excludes and value == most):
-                words = "less than" if excludes else "less than or equal to"
-                yield self._wrong(path, value, f"should be {words} {go_number(most)}")
-        if (least := schema.get("minimum")) is not None:
-            excludes = schema.get("exclusiveMinimum", False)
-            if value < least or (excludes and value == least):
-                words = "greater than" if excludes else "greater than or equal to"
-                yield self._wrong(path, value, f"should be {words} {go_number(least)}")
+        for end, word, is_beyond in _ENDS:
+            if (limit := schema.get(f"{end}imum")) is None:
+                continue
+            excludes = schema.get(f"exclusive{end.capitalize()}imum", False)
+            if is_beyond(value, limit) or (excludes and value == limit):
+                words = word if excludes else f"{word} or equal to"
+                yield self._wrong(path, value, f"should be {words} {go_number(limit)}")
 
     def _wrong(self, path: str, value: Any, detail: str) -> statuses.Cause:
         return wrong_value(self._field(path), value, f"{path} in body {detail}")
@@ -408,6 +375,23 @@ class _Validator:
                 detail = f"{child(path, name)} in body is a forbidden property"
                 result.causes.append(wrong_value(self._field(path), "", detail))
         return result
+
+
+_ENDS: Final = (("max", "less than", gt), ("min", "greater than", lt))
+
+
+def _misfit(name: str, count: int, total: int) -> str:
+    """Return why so many fitting schemas of several are wrong, "" if they are right."""
+    match name:
+        case "anyOf" if not count:
+            return "must validate at least one schema (anyOf)"
+        case "oneOf" if count != 1:
+            found = f"{count} valid alternatives" if count else "none valid"
+            return f"must validate one and only one schema (oneOf). Found {found}"
+        case "allOf" if count < total:
+            none = "" if count else ". None validated"
+            return f"must validate all the schemas (allOf){none}"
+    return ""
 
 
 def _wanted_types(schema: JSON) -> tuple[str, ...]:
