@@ -47,11 +47,6 @@ def internal_error(message: str) -> Refusal:
     return Refusal(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
-def calling_failed(name: str, failure: Failure) -> Refusal:
-    """Return the refusal after a failed call of a webhook with failurePolicy Fail."""
-    return internal_error(f'failed calling webhook "{name}": {failure.why}')
-
-
 def no_dry_run(name: str) -> Refusal:
     """Return the refusal of a dry run that a webhook does not support."""
     return bad_request(f'admission webhook "{name}" does not support dry run')
@@ -416,7 +411,8 @@ def check_outcome(hook: Hook, outcome: Outcome) -> None:
     """Raise Refusal if a webhook refuses, or fails with failurePolicy Fail."""
     if isinstance(outcome, Failure):
         if not hook.ignores_failures:
-            raise calling_failed(hook.name, outcome)
+            why = f'failed calling webhook "{hook.name}": {outcome.why}'
+            raise internal_error(why)
     elif not outcome.allowed:
         raise denied(hook.name, outcome.status)
 

@@ -91,30 +91,6 @@ API_SERVICES: Final = kind_of(
 # Availability
 
 
-def local_service(objects: Objects, name: str, spec: JSON, managed: str) -> JSON:
-    """Return the APIService of a group version that the API server serves itself.
-
-    `managed` is the label's value: when the server creates a deleted APIService again.
-    """
-    labels = {_MANAGED: managed}
-    now = format_time(objects.clock.now())
-    metadata = {"name": name, "creationTimestamp": now, "labels": labels}
-    return {
-        "metadata": metadata,
-        "spec": spec,
-        "status": {"conditions": [_condition(_LOCAL, now)]},
-    }
-
-
-def set_availability(objects: Objects, catalogue: Catalogue, obj: JSON) -> None:
-    """Store the condition Available of an APIService, if it has changed."""
-    found = _availability(objects, catalogue, obj["spec"])
-    known = _available(obj) or {}
-    if found[1] == UNREACHED == known.get("reason"):
-        return  # the aggregator knows more about the reason
-    set_condition(objects, obj, found)
-
-
 def set_condition(objects: Objects, obj: JSON, found: tuple[str, str, str]) -> None:
     """Store a condition Available, as status, reason and message, if it changes."""
     known = _available(obj) or {}
@@ -166,7 +142,11 @@ def _availability(
 def set_all_availabilities(_: Kind, objects: Objects, catalogue: Catalogue) -> None:
     """Tell which of the stored group versions are available now."""
     for stored in list(objects.storage.collection(API_SERVICES.resource)):
-        set_availability(objects, catalogue, stored.obj)
+        found = _availability(objects, catalogue, stored.obj["spec"])
+        known = _available(stored.obj) or {}
+        if not found[1] == UNREACHED == known.get("reason"):
+            set_condition(objects, stored.obj, found)
+        # Otherwise the aggregator knows more about the reason.
 
 
 REST_STORAGE: Final = RESTStorage(
@@ -251,10 +231,21 @@ def sync_custom_services(objects: Objects, catalogue: Catalogue) -> None:
 def _add(
     objects: Objects, group: str, version: str, priorities: JSON, managed: str
 ) -> None:
+    """Store the APIService of a group version that the API server serves itself.
+
+    `managed` is the label's value: when the server creates a deleted APIService again.
+    """
     name = f"{version}.{group}"
     if objects.has(API_SERVICES, "", name):
         return
     spec = {**({"group": group} if group else {}), "version": version, **priorities}
-    obj = local_service(objects, name, spec, managed)
-    obj["metadata"]["uid"] = fixed_uid(name)
+    now = format_time(objects.clock.now())
+    metadata = {
+        "name": name,
+        "creationTimestamp": now,
+        "labels": {_MANAGED: managed},
+        "uid": fixed_uid(name),
+    }
+    status = {"conditions": [_condition(_LOCAL, now)]}
+    obj = {"metadata": metadata, "spec": spec, "status": status}
     objects.put(API_SERVICES, ("", name), obj)

@@ -3,7 +3,7 @@
 Upstream: pkg/apiserver/conversion of apiextensions-apiserver.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,18 +30,6 @@ REVIEWS: Final = ("v1", "v1beta1")
 
 class ConversionError(Exception):
     """A webhook has not converted objects; the message says why."""
-
-
-def review_version(accepted: Iterable[str]) -> str:
-    """Return the first version that a webhook and this server know.
-
-    Raises ConversionError if there is none.
-    """
-    found = next((each for each in accepted if each in REVIEWS), None)
-    if found is None:
-        msg = "no supported conversion review versions"
-        raise ConversionError(msg)
-    return found
 
 
 def review_of(
@@ -250,10 +238,9 @@ class ConversionWebhook:
             message = "Internal error occurred: error resolving resource"
             raise Refusal(500, "InternalError", message)
         uid = self._new_uid()
-        try:
-            version = review_version(self._reviews)
-        except ConversionError as error:
-            raise _failed(str(error)) from None
+        version = next((each for each in self._reviews if each in REVIEWS), None)
+        if version is None:
+            raise _failed("no supported conversion review versions")
         body = review_of(version, uid, objects, api_version)
         answer = await posted(endpoint, body, _TIMEOUT)
         if isinstance(answer, Failure):

@@ -27,18 +27,6 @@ from .templates import (
     GENERIC_WORKLOAD,
 )
 
-POD_COLUMNS: Final = (
-    strategy.NAME,
-    strategy.Column("Ready"),
-    strategy.Column("Status"),
-    strategy.Column("Restarts"),
-    strategy.AGE,
-    strategy.Column("IP", priority=1),
-    strategy.Column("Node", priority=1),
-    strategy.Column("Nominated Node", priority=1),
-    strategy.Column("Readiness Gates", priority=1),
-)
-
 
 class _Shown(NamedTuple):
     """The cells of a pod's row that follow from its containers."""
@@ -46,28 +34,6 @@ class _Shown(NamedTuple):
     reason: str
     restarts: int
     last_restart: datetime | None
-
-
-def pod_cells(pod: JSON, now: datetime) -> strategy.Cells:
-    """Return the row of a pod."""
-    spec, status = pod["spec"], pod.get("status", {})
-    shown = _initializing(pod) or _running(pod)
-    reason = _deleted(pod) or shown.reason
-    restarts = str(shown.restarts)
-    if shown.restarts and shown.last_restart is not None:
-        seconds = (now - shown.last_restart).total_seconds()
-        restarts += f" ({strategy.human_duration(seconds)} ago)"
-    return [
-        name_of(pod),
-        _ready(pod),
-        reason,
-        restarts,
-        strategy.age(pod, now),
-        status.get("podIP") or strategy.NONE,
-        spec.get("nodeName") or strategy.NONE,
-        status.get("nominatedNodeName") or strategy.NONE,
-        _gates(pod),
-    ]
 
 
 def _phase(pod: JSON) -> str:
@@ -356,7 +322,17 @@ class _PodStrategy(strategy.Strategy):
     """Most of a pod's spec is immutable, and a pod has a grace period."""
 
     records_deletion: ClassVar = True
-    columns: ClassVar = POD_COLUMNS
+    columns: ClassVar = (
+        strategy.NAME,
+        strategy.Column("Ready"),
+        strategy.Column("Status"),
+        strategy.Column("Restarts"),
+        strategy.AGE,
+        strategy.Column("IP", priority=1),
+        strategy.Column("Node", priority=1),
+        strategy.Column("Nominated Node", priority=1),
+        strategy.Column("Readiness Gates", priority=1),
+    )
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in the status; admission may have changed the resources."""
@@ -388,7 +364,24 @@ class _PodStrategy(strategy.Strategy):
 
     def cells(self, obj: JSON, now: datetime) -> strategy.Cells:
         """Return the row of the table."""
-        return pod_cells(obj, now)
+        spec, status = obj["spec"], obj.get("status", {})
+        shown = _initializing(obj) or _running(obj)
+        reason = _deleted(obj) or shown.reason
+        restarts = str(shown.restarts)
+        if shown.restarts and shown.last_restart is not None:
+            seconds = (now - shown.last_restart).total_seconds()
+            restarts += f" ({strategy.human_duration(seconds)} ago)"
+        return [
+            name_of(obj),
+            _ready(obj),
+            reason,
+            restarts,
+            strategy.age(obj, now),
+            status.get("podIP") or strategy.NONE,
+            spec.get("nodeName") or strategy.NONE,
+            status.get("nominatedNodeName") or strategy.NONE,
+            _gates(obj),
+        ]
 
 
 def _make_grace_positive(pod: JSON) -> None:

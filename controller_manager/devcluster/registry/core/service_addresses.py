@@ -20,7 +20,6 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.values import (
-    Address,
     family_of,
     parse_address,
 )
@@ -86,17 +85,6 @@ def why_not_free(storage: Storage, text: str) -> str:
     if storage.collection(ADDRESSES).get(("", str(address))) is not None:
         return f"failed to allocate IP {text}: provided IP is already allocated"
     return ""
-
-
-def ip_address_of(address: Address, namespace: str, name: str) -> JSON:
-    """Return the IPAddress that assigns an address to a service."""
-    parent = {"resource": "services", "namespace": namespace, "name": name}
-    labels = {
-        "ipaddress.kubernetes.io/ip-family": family_of(address),
-        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
-    }
-    metadata = {"name": str(address), "labels": labels}
-    return {"metadata": metadata, "spec": {"parentRef": parent}}
 
 
 def note_taken(storage: Storage, address: str) -> None:
@@ -440,7 +428,15 @@ def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None
             continue
         note_taken(objects.storage, name)
         metadata = new["metadata"]
-        obj = ip_address_of(address, metadata["namespace"], metadata["name"])
+        service = {each: metadata[each] for each in ("namespace", "name")}
+        labels = {
+            "ipaddress.kubernetes.io/ip-family": family_of(address),
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+        }
+        obj = {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"parentRef": {"resource": "services", **service}},
+        }
         objects.create(IP_ADDRESSES, "", obj)
 
 
