@@ -29,7 +29,7 @@ class Hands(Cluster):
     written by its plural name, or as "group/version/plural".
     """
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """End what the cluster does by itself: nothing, unless a subclass does."""
 
     def put(self, resource: Known, name: str, at: str = "", **parts: Any) -> JSON:

@@ -14,8 +14,11 @@ its refusal. Further calls are
 
 * ``run``: runs the manager, with the arguments of its config, also in place of the one
   before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
-* ``writes``, as method, path and status; ``methods`` and ``answers`` have these only;
-  ``sent 0 spec.a``, the body of a write, or a part of it; ``forget`` forgets them;
+* ``writes``, as method, path and status; ``methods`` and ``answers`` have these only,
+  ``refusals`` those that were refused;
+  ``rewritten``, the names of what was patched; ``count_writes a``, to an object;
+  ``sent 0 spec.a``, the body of a write,
+  or a part of it; ``forget`` forgets them;
 * ``before PUT /status times=2``: plays steps before the first requests whose paths
   end so, ``*`` for all;
   ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
@@ -90,7 +93,7 @@ class Scenario:
             options["features"] = FeatureGates(own["features"])
         made = cluster(**options)
         async with AsyncExitStack() as ended, AsyncExitStack() as running:
-            ended.push_async_callback(made.end)
+            ended.push_async_callback(made.close)
             player = _Player(made, config, self._values, running)
             player.is_confined = bool(options.get("rbac"))
             await player.play(self._case["steps"])
@@ -131,6 +134,7 @@ class _Player:
 
     async def _act(self, key: str, value: Any) -> None:
         name, equals, call = key.rpartition(" = ")
+        call = str(_filled(call, self._values))
         if _SECONDS.fullmatch(call):
             await asyncio.sleep(float(call))
             expected = _filled(value or {}, self._values)
@@ -227,8 +231,19 @@ class _Player:
     def writes(self) -> list[str]:
         return [_shown(each) for each in self._recording.writes]
 
+    def count_writes(self, name: str) -> int:
+        return sum(e.path.endswith(f"/{name}") for e in self._recording.writes)
+
+    def rewritten(self) -> list[str]:
+        """Return the names of the objects that were patched, apart from statuses."""
+        patched = [e.path for e in self._recording.writes if e.method == "PATCH"]
+        return [each.rpartition("/")[2] for each in patched if "/status" not in each]
+
     def methods(self) -> list[str]:
         return [each.method for each in self._recording.writes]
+
+    def refusals(self) -> list[str]:
+        return [_shown(each) for each in self._recording.writes if each.status >= 300]
 
     def answers(self) -> list[int]:
         return [each.status for each in self._recording.writes]

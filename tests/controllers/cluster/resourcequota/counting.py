@@ -30,9 +30,24 @@ class Quotas(Hands):
     def add_quota(self, hard: dict[str, str], name: str = "q", **spec: Any) -> None:
         self.put(RESOURCE_QUOTAS, name, spec={"hard": hard, **spec})
 
+    def quota(self, name: str = "q", **hard: str) -> None:
+        self.add_quota(hard, name)
+
     def add_pod(self, name: str, cpu: str = "100m", **spec: Any) -> None:
         container = {**CONTAINER, "resources": {"requests": {"cpu": cpu}}}
         self.put(PODS, name, spec={"containers": [container], **spec})
+
+    def add_near(self, name: str, kind: str, **chosen: Any) -> None:
+        """Add a pod with (anti-)affinity to pods of other namespaces."""
+        term = {"labelSelector": {}, "topologyKey": "zone", **chosen}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        self.add_pod(name, affinity={kind: required})
+
+    def try_out(self, name: str) -> None:
+        """Add a pod in a dry run."""
+        kind, namespace = self._kind(PODS, "")
+        pod = {"metadata": {"name": name}, "spec": {"containers": [CONTAINER]}}
+        self.server.objects.create(kind, namespace, pod, dry_run=True)
 
     def status(self, name: str = "q") -> JSON:
         return dict(self.stored(RESOURCE_QUOTAS, name)["status"])

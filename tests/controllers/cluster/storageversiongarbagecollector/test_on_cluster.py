@@ -1,7 +1,6 @@
 """API servers that are gone are dropped, on a cluster in memory."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -21,24 +20,28 @@ from controller_manager.controllers.cluster.storageversiongarbagecollector.contr
     servers_of,
     status_without,
 )
+from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Write, make_config
-from tests.controllers.hands import Before, Hands
-from tests.controllers.responses import refusal
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
-CONFIG: Final = make_config(
-    controllers=("storage-version-gc", "ttl"), use_service_account_credentials=True
-)
-ENABLED: Final = replace(CONFIG, features=FeatureGates({"StorageVersionAPI": True}))
+
+def config(gates: dict[str, bool] | None = None) -> Config:
+    made = make_config(
+        controllers=("storage-version-gc", "ttl"), use_service_account_credentials=True
+    )
+    chosen = {"StorageVersionAPI": True} if gates is None else gates
+    return replace(made, features=FeatureGates(chosen))
+
+
 NAME: Final = "apps.deployments"
 
 
 LEASES: Final = "coordination.k8s.io/v1/leases"
-AGREED: Final = [("AllEncodingVersionsEqual", "True", "CommonEncodingVersionSet")]
-DISAGREED: Final = [("AllEncodingVersionsEqual", "False", "CommonEncodingVersionUnset")]
 
 
 def entries_of(versions: Mapping[str, str]) -> list[JSON]:
@@ -62,9 +65,15 @@ class Servers(Hands):
             status["commonEncodingVersion"] = next(iter(versions.values()))
         self.put(STORAGE_VERSIONS, name, spec={}, status=status)
 
-    async def lose(self, server: str, seconds: float = 1) -> None:
+    def also(self, server: str, version: str) -> None:
+        """Add an API server to the version, which has no common encoding then."""
+        status = self.stored(STORAGE_VERSIONS, NAME)["status"]
+        entries = [*status["storageVersions"], *entries_of({server: version})]
+        changes = {"storageVersions": entries, "commonEncodingVersion": None}
+        self.edit(STORAGE_VERSIONS, NAME, status=changes)
+
+    def lose_server(self, server: str) -> None:
         self.remove(LEASES, server, "kube-system")
-        await asyncio.sleep(seconds)
 
     def summary(self) -> tuple[dict[str, str], str | None, list[Any]]:
         status = self.stored(STORAGE_VERSIONS, NAME)["status"]
@@ -77,68 +86,13 @@ class Servers(Hands):
         )
 
 
-@pytest.fixture
-async def cluster() -> Servers:
-    return Servers()
+@scenarios("cluster/storageversiongarbagecollector")
+async def test_api_servers_that_are_gone_are_dropped(scenario: Scenario) -> None:
+    await scenario.play(Servers, config)
 
 
-def paths(writes: list[Write]) -> list[tuple[str, str, int]]:
-    return [
-        (each.method, each.path.rpartition("v1alpha1/")[2], each.status)
-        for each in writes
-    ]
-
-
-async def test_the_others_agree_once_an_api_server_is_gone() -> None:
-    cluster = Servers(rbac=True)
-    cluster.lease("a", "b", "c")
-    cluster.version(a="v1", b="v2", c="v2")
-    async with cluster.confined_manager(ENABLED) as recording:
-        await asyncio.sleep(1)
-        assert recording.writes == []
-        await cluster.lose("a")
-    assert cluster.summary() == ({"b": "v2", "c": "v2"}, "v2", AGREED)
-    assert paths(recording.writes) == [("PUT", f"storageversions/{NAME}/status", 200)]
-
-
-async def test_the_others_do_not_agree_without_the_one_that_is_gone(
-    cluster: Servers,
-) -> None:
-    cluster.lease("a", "b", "c")
-    cluster.version(a="v1", b="v2", c="v3")
-    async with cluster.manager(ENABLED):
-        await cluster.lose("b")
-    assert cluster.summary() == ({"a": "v1", "c": "v3"}, None, DISAGREED)
-
-
-@pytest.mark.parametrize("server", ["b", "c", "a/b", ".."])
-async def test_an_api_server_that_never_had_a_lease_is_dropped(
-    cluster: Servers, server: str
-) -> None:
-    """Also one whose lease is held by something else, and a name of no lease."""
-    cluster.lease("a")
-    cluster.lease("b", identity="other")
-    async with cluster.manager(ENABLED):
-        cluster.version(**{"a": "v1", server: "v2"})
-        await asyncio.sleep(1)
-    assert cluster.summary() == ({"a": "v1"}, "v1", AGREED)
-
-
-async def test_a_storage_version_goes_with_its_last_api_server() -> None:
-    cluster = Servers(rbac=True)
-    cluster.lease("a")
-    cluster.version(a="v1")
-    async with cluster.confined_manager(ENABLED) as recording:
-        await cluster.lose("a")
-    assert cluster.names(STORAGE_VERSIONS) == []
-    (deletion,) = recording.writes
-    assert (deletion.method, deletion.status) == ("DELETE", 200)
-    assert set(json.loads(deletion.body)["preconditions"]) == {"uid", "resourceVersion"}
-
-
-async def test_only_versions_that_name_the_api_server_are_looked_at(
-    cluster: Servers,
-) -> None:
+async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
+    cluster = Servers()
     cluster.lease("a", "b")
     cluster.version(a="v1", b="v1")
     for number in range(20):
@@ -150,71 +104,11 @@ async def test_only_versions_that_name_the_api_server_are_looked_at(
             asked.append(f"{request.method} {request.path.rpartition('/')[2]}")
         return None
 
-    async with cluster.manager(ENABLED, Meddler(cluster.transport, note)):
+    async with cluster.manager(config(), Meddler(cluster.transport, note)):
         await asyncio.sleep(1)
-        await cluster.lose("a")
+        cluster.lose_server("a")
+        await asyncio.sleep(1)
     assert asked == ["GET a", "PUT status"]
-
-
-async def test_an_api_server_that_cannot_be_asked_about_stays(cluster: Servers) -> None:
-    """Upstream drops it after any error."""
-    cluster.lease("a", "b")
-    cluster.version(a="v1", b="v1")
-    away = refusal(500, "", "etcd is away")
-    fails = Before(cluster, "GET", "/leases/a", lambda: away, 99)
-    async with cluster.manager(ENABLED, fails) as recording:
-        await cluster.lose("a")
-        assert recording.writes == []
-        fails.times = 0
-        await asyncio.sleep(30)
-    assert cluster.summary() == ({"b": "v1"}, "v1", AGREED)
-
-
-async def test_an_api_server_that_came_back_stays(cluster: Servers) -> None:
-    cluster.lease("a")
-    cluster.version(a="v1")
-    comes = Before(cluster, "GET", "/leases/a", lambda: cluster.lease("a"))
-    async with cluster.manager(ENABLED, comes) as recording:
-        await cluster.lose("a", 5)
-    assert recording.writes == []
-
-
-async def test_an_api_server_that_was_added_meanwhile_is_not_lost(
-    cluster: Servers,
-) -> None:
-    cluster.lease("a", "b")
-    cluster.version(a="v1")
-    both = {
-        "storageVersions": entries_of({"a": "v1", "b": "v2"}),
-        "commonEncodingVersion": None,
-    }
-    adds = Before(
-        cluster,
-        "DELETE",
-        f"/storageversions/{NAME}",
-        lambda: cluster.edit(STORAGE_VERSIONS, NAME, status=both),
-    )
-    async with cluster.manager(ENABLED, adds) as recording:
-        await cluster.lose("a")
-    assert cluster.summary() == ({"b": "v2"}, "v2", AGREED)
-    assert paths(recording.writes) == [
-        ("DELETE", f"storageversions/{NAME}", 409),
-        ("PUT", f"storageversions/{NAME}/status", 200),
-    ]
-
-
-@pytest.mark.parametrize(
-    "positions", [{}, {"StorageVersionAPI": True, "APIServerIdentity": False}]
-)
-async def test_without_its_gates_it_does_not_run(
-    cluster: Servers, positions: dict[str, bool]
-) -> None:
-    """One of them is off by default."""
-    cluster.version(a="v1")
-    config = replace(CONFIG, features=FeatureGates(positions))
-    async with cluster.manager(config) as recording:
-        await asyncio.sleep(60)
-    assert [each for each in recording.writes if "storagev" in each.path] == []
 
 
 BEFORE: Final = "2026-01-01T00:00:00Z"

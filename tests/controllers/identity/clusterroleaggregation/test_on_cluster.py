@@ -1,7 +1,5 @@
 """Roles gather rules on a cluster in memory, on virtual time."""
 
-import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -15,165 +13,57 @@ from controller_manager.api.rbac.v1 import (
     PolicyRule,
 )
 from controller_manager.api.selectors import LabelSelector, LabelSelectorRequirement
-from controller_manager.client.rest.client import Client, PatchType
-from controller_manager.client.rest.transport import Request
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.clusterroleaggregation.controller import (
     AGGREGATED,
     aggregated_rules,
     has_rules,
     selects,
 )
+from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.hands import Hands
-from tests.meddler import Meddler
-
-pytestmark = pytest.mark.looptime
-
-API = "rbac.authorization.k8s.io/v1"
-CONFIG = make_config(controllers=("clusterrole-aggregation-controller",))
+from tests.controllers.scenarios import Scenario, scenarios
 
 
-def rule(resource: str, *verbs: str) -> JSON:
-    return {"verbs": [*verbs] or ["get"], "apiGroups": [""], "resources": [resource]}
-
-
-def selecting(*labels: str) -> JSON:
-    selectors = [{"matchLabels": {each: "true"}} for each in labels]
-    return {"clusterRoleSelectors": selectors}
-
-
-def add(cluster: Hands, name: str, *labels: str, **parts: Any) -> None:
-    metadata = {"name": name, "labels": dict.fromkeys(labels, "true")}
-    cluster.add("ClusterRole", name, API, metadata=metadata, **parts)
-
-
-async def rules(client: Client, name: str) -> list[JSON]:
-    role = await client.get_json(CLUSTER_ROLES, "", name)
-    found: list[JSON] = role["rules"] or []
-    return found
-
-
-async def patch(client: Client, name: str, body: JSON) -> None:
-    await client.patch(CLUSTER_ROLES, "", name, body, PatchType.MERGE)
-    await asyncio.sleep(1)
-
-
-async def test_rules_pass_through_a_chain_of_roles(cluster: Hands) -> None:
-    add(cluster, "admin", aggregationRule=selecting("to-admin"))
-    add(cluster, "edit", "to-admin", aggregationRule=selecting("to-edit"))
-    add(cluster, "view", "to-edit", rules=[rule("pods")])
-    health = {"verbs": ["get"], "nonResourceURLs": ["/healthz"]}
-    add(cluster, "probe", "to-admin", rules=[health])
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert await rules(cluster.client, "admin") == [rule("pods"), health]
-        await patch(cluster.client, "view", {"rules": [rule("nodes")]})
-        assert await rules(cluster.client, "edit") == [rule("nodes")]
-        assert await rules(cluster.client, "admin") == [rule("nodes"), health]
-        cluster.remove(CLUSTER_ROLES, "view")
-        await asyncio.sleep(1)
-        assert await rules(cluster.client, "edit") == []
-        assert await rules(cluster.client, "admin") == [health]
-    paths = [each.path.rpartition("/")[2] for each in recording.writes]
-    assert paths.count("edit") == 3
-    assert paths.count("admin") in (3, 4)
-
-
-async def test_the_write_is_upstreams(cluster: Hands) -> None:
-    add(cluster, "all", aggregationRule=selecting("a"))
-    add(cluster, "one", "a", rules=[rule("pods")])
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        role = await cluster.client.get_json(CLUSTER_ROLES, "", "all")
-    (write,) = recording.writes
-    assert (write.method, json.loads(write.body)) == (
-        "PATCH",
-        {
-            "apiVersion": API,
-            "kind": "ClusterRole",
-            "metadata": {"name": "all", "uid": role["metadata"]["uid"]},
-            "rules": [rule("pods")],
-        },
+def config() -> Config:
+    return make_config(
+        controllers=("clusterrole-aggregation-controller",),
+        use_service_account_credentials=True,
     )
-    owners = {
-        (each["manager"], each["operation"]): each["fieldsV1"]
-        for each in role["metadata"]["managedFields"]
-    }
-    applied = owners["clusterrole-aggregation-controller", "Apply"]
-    assert applied == {"f:rules": {}}
 
 
-async def test_rules_by_hand_are_overwritten_or_stay(cluster: Hands) -> None:
-    """They stay in a role that selects no role; aggregated rules are removed."""
-    add(cluster, "all", aggregationRule=selecting("a"))
-    add(cluster, "idle", aggregationRule=selecting("none"), rules=[rule("by-hand")])
-    add(cluster, "one", "a", rules=[rule("pods")])
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        await patch(cluster.client, "all", {"rules": [rule("by-hand")]})
-        assert await rules(cluster.client, "all") == [rule("pods")]
-        await patch(cluster.client, "one", {"metadata": {"labels": {"a": None}}})
-        assert await rules(cluster.client, "all") == []
-        assert await rules(cluster.client, "idle") == [rule("by-hand")]
-        writes = len(recording.writes)
-        await patch(cluster.client, "one", {"rules": [rule("secrets")]})
-        await asyncio.sleep(600)
-        assert len(recording.writes) == writes
+class Roles(Hands):
+    def role(self, name: str, label: str, *rules: JSON) -> None:
+        metadata = {"labels": {label: "true"}}
+        self.put(CLUSTER_ROLES, name, metadata=metadata, rules=list(rules))
+
+    def gathering(self, name: str, label: str, labels: str = "") -> None:
+        """Add a role that gathers the rules of the roles with a label."""
+        metadata = {"labels": {labels: "true"} if labels else {}}
+        selectors = [{"matchLabels": {label: "true"}}]
+        rule = {"clusterRoleSelectors": selectors}
+        self.put(CLUSTER_ROLES, name, metadata=metadata, aggregationRule=rule)
+
+    async def change(self, name: str, **parts: Any) -> None:
+        await self.client.patch(CLUSTER_ROLES, "", name, parts, PatchType.MERGE)
+
+    def rules(self, name: str) -> list[JSON]:
+        return self.stored(CLUSTER_ROLES, name).get("rules") or []
+
+    def applied(self, name: str) -> JSON:
+        """Return the fields that the controller has applied."""
+        for each in self.stored(CLUSTER_ROLES, name)["metadata"]["managedFields"]:
+            manager = each["manager"], each["operation"]
+            if manager == ("clusterrole-aggregation-controller", "Apply"):
+                return dict(each["fieldsV1"])
+        return {}
 
 
-async def test_a_selector_may_have_expressions(cluster: Hands) -> None:
-    expressions = [{"key": "kept", "operator": "DoesNotExist"}]
-    selector = {"clusterRoleSelectors": [{"matchExpressions": expressions}]}
-    add(cluster, "all", aggregationRule=selector)
-    add(cluster, "one", rules=[rule("pods")])
-    add(cluster, "two", "kept", rules=[rule("nodes")])
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        assert await rules(cluster.client, "all") == [rule("pods")]
-        await patch(cluster.client, "two", {"metadata": {"labels": {"kept": None}}})
-        assert await rules(cluster.client, "all") == [rule("pods"), rule("nodes")]
-
-
-@pytest.mark.parametrize("again", [False, True])
-async def test_a_role_that_is_gone_is_not_created_again(
-    cluster: Hands, *, again: bool
-) -> None:
-    """Nor does a namesake that gathers nothing get rules; upstream gives them."""
-    add(cluster, "all", aggregationRule=selecting("a"))
-    add(cluster, "one", "a", rules=[rule("pods")])
-
-    async def delete_once(request: Request) -> None:
-        if request.method != "PATCH":
-            return
-        meddler.meddle = None
-        cluster.remove(CLUSTER_ROLES, "all")
-        if again:
-            body = json.dumps({"metadata": {"name": "all"}}).encode()
-            await cluster.client.create_json(CLUSTER_ROLES, "", body)
-
-    meddler = Meddler(cluster.transport, delete_once)
-    async with cluster.manager(CONFIG, meddler) as recording:
-        await asyncio.sleep(60)
-        roles = (await cluster.client.list_page(CLUSTER_ROLES)).items
-    assert [each.metadata.name for each in roles if each.rules] == ["one"]
-    assert len(roles) == 1 + again
-    assert [each.status for each in recording.writes] == [422 if again else 409]
-
-
-async def test_its_role_is_enough() -> None:
-    """It may escalate, as upstream's bootstrap policy says."""
-    cluster = Hands(rbac=True)
-    add(cluster, "all", aggregationRule=selecting("a"))
-    add(cluster, "one", "a", rules=[rule("pods")])
-    config = make_config(
-        controllers=("clusterrole-aggregation",), use_service_account_credentials=True
-    )
-    async with cluster.confined_manager(config) as recording:
-        await asyncio.sleep(1)
-        assert await rules(cluster.client, "all") == [rule("pods")]
-        assert await rules(cluster.client, "edit")
-    answers = {each.path.rpartition("/")[2]: each.status for each in recording.writes}
-    assert answers == dict.fromkeys(("admin", "all", "edit", "view"), 200)
+@pytest.mark.looptime
+@scenarios("identity/clusterroleaggregation")
+async def test_roles_gather_rules(scenario: Scenario) -> None:
+    await scenario.play(Roles, config)
 
 
 PODS = PolicyRule(verbs=("get",), api_groups=("",), resources=("pods",))

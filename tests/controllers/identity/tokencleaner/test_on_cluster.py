@@ -1,6 +1,5 @@
 """Bootstrap tokens are deleted when they expire; the recordings say which."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,115 +12,51 @@ from controller_manager.api.core.secrets import (
     token_id_of_name,
 )
 from controller_manager.api.scalars import format_time
-from controller_manager.client.rest.client import PatchType
+from controller_manager.options.config import Config
 from tests.clusters import make_config
-from tests.controllers.hands import Before, Hands
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokencleaner.builders import add_token, bootstrap_token
-from tests.controllers.responses import refusal
-
-pytestmark = pytest.mark.looptime
-
-CONFIG = make_config(controllers=("tokencleaner",))
+from tests.controllers.scenarios import Scenario, scenarios
 
 
-async def _names(cluster: Hands) -> list[str]:
-    page = await cluster.client.list_page(SECRETS)
-    return sorted(
-        each.metadata.name.removeprefix("bootstrap-token-") for each in page.items
-    )
-
-
-def _in(cluster: Hands, seconds: float) -> str:
-    return format_time(cluster.clock.now() + timedelta(seconds=seconds))
-
-
-async def test_a_token_goes_when_it_expires(cluster: Hands) -> None:
-    add_token(cluster, bootstrap_token("never1"))
-    add_token(cluster, bootstrap_token("later1", _in(cluster, 3600)))
-    add_token(cluster, bootstrap_token("soon01", _in(cluster, 5)))
-    add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
-    add_token(cluster, bootstrap_token("odd001", "tomorrow"))
-    opaque = bootstrap_token("opaque", _in(cluster, -5))
-    add_token(cluster, {**opaque, "type": "Opaque"})
-    add_token(cluster, bootstrap_token("mine01", _in(cluster, -5)), "default")
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert await _names(cluster) == [
-            *("later1", "mine01", "never1", "opaque", "soon01")
-        ]
-        await asyncio.sleep(5)
-        assert await _names(cluster) == ["later1", "mine01", "never1", "opaque"]
-        await cluster.client.patch(
-            SECRETS,
-            "kube-system",
-            "bootstrap-token-later1",
-            {"data": {"expiration": encoded("2020-01-01T00:00:00Z")}},
-            PatchType.MERGE,
-        )
-        await asyncio.sleep(1)
-        assert await _names(cluster) == ["mine01", "never1", "opaque"]
-    assert [each.method for each in recording.writes] == ["DELETE"] * 4
-
-
-async def test_a_token_that_is_prolonged_stays(cluster: Hands) -> None:
-    add_token(cluster, bootstrap_token("later1", _in(cluster, 60)))
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(30)
-        await cluster.client.patch(
-            SECRETS,
-            "kube-system",
-            "bootstrap-token-later1",
-            {"data": {"expiration": encoded(_in(cluster, 600))}},
-            PatchType.MERGE,
-        )
-        await asyncio.sleep(500)
-        assert await _names(cluster) == ["later1"]
-        await asyncio.sleep(110)
-        assert await _names(cluster) == []
-
-
-async def test_a_conflict_that_no_change_follows_is_tried_again(cluster: Hands) -> None:
-    add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
-    once = Before(cluster, "DELETE", "past01", lambda: refusal(409, "Conflict"))
-    async with cluster.manager(CONFIG, once):
-        await asyncio.sleep(1)
-        assert await _names(cluster) == []
-
-
-async def test_no_timer_is_lost_over_a_restart(cluster: Hands) -> None:
-    add_token(cluster, bootstrap_token("soon01", _in(cluster, 20)))
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(5)
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(14)
-        assert await _names(cluster) == ["soon01"]
-        await asyncio.sleep(2)
-        assert await _names(cluster) == []
-
-
-async def test_its_role_in_one_namespace_is_enough() -> None:
-    cluster = Hands(rbac=True)
-    add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
-    settings = make_config(
+def config() -> Config:
+    return make_config(
         controllers=("tokencleaner",), use_service_account_credentials=True
     )
-    async with cluster.confined_manager(settings) as recording:
-        await asyncio.sleep(1)
-        assert await _names(cluster) == []
-    assert [each.status for each in recording.writes] == [200]
 
 
-async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Hands) -> None:
-    """It waits for a finalizer; another deletion would change nothing."""
-    secret = bootstrap_token("past01", _in(cluster, -5))
-    secret["metadata"]["finalizers"] = ["example.com/x"]
-    add_token(cluster, secret)
-    name = secret["metadata"]["name"]
-    await cluster.client.delete(SECRETS, "kube-system", name)
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(60)
-    assert recording.writes == []
-    assert await _names(cluster) == ["past01"]
+class Tokens(Hands):
+    def token(
+        self,
+        name: str,
+        expires: str = "",
+        type: str = "",  # noqa: A002 (the field's name)
+        at: str = "kube-system",
+        finalizer: str = "",
+    ) -> None:
+        """Add a token that expires in so many seconds, or at a malformed time."""
+        secret = bootstrap_token(name, self._time(expires))
+        if finalizer:
+            secret["metadata"]["finalizers"] = [finalizer]
+        add_token(self, {**secret, **({"type": type} if type else {})}, at)
+
+    def prolong(self, name: str, seconds: str) -> None:
+        data = {"expiration": encoded(self._time(seconds))}
+        self.edit(SECRETS, f"bootstrap-token-{name}", "kube-system", data=data)
+
+    def _time(self, text: str) -> str:
+        if not text.lstrip("-").isdigit():
+            return text
+        return format_time(self.clock.now() + timedelta(seconds=int(text)))
+
+    def tokens(self) -> list[str]:
+        return [each.removeprefix("bootstrap-token-") for each in self.names(SECRETS)]
+
+
+@pytest.mark.looptime
+@scenarios("identity/tokencleaner")
+async def test_tokens_expire(scenario: Scenario) -> None:
+    await scenario.play(Tokens, config)
 
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -104,7 +104,7 @@ class Kubelets(Hands):
                 self.renew(name)
             await asyncio.sleep(period)
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
@@ -116,7 +116,7 @@ class Kubelets(Hands):
         try:
             yield self._alive
         finally:
-            await self.end()
+            await self.close()
 
     @asynccontextmanager
     async def running(

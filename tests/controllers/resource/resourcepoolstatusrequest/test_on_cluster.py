@@ -1,6 +1,5 @@
 """Requests for the status of pools get a response, on a cluster in memory."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -33,19 +32,21 @@ from controller_manager.controllers.resource.resourcepoolstatusrequest.status im
     answer,
     drivers_of,
 )
+from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Write, make_config
-from tests.controllers.hands import Before, Hands
-from tests.controllers.responses import refusal
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 
-pytestmark = pytest.mark.looptime
-
-CONFIG: Final = make_config(
-    controllers=("resourcepoolstatusrequest-controller", "ttl"),
-    use_service_account_credentials=True,
-)
-ENABLED: Final = replace(CONFIG, features=FeatureGates({"DRAResourcePoolStatus": True}))
 DRIVER: Final = "gpu.example.com"
+
+
+def config(*, enabled: bool = True) -> Config:
+    made = make_config(
+        controllers=("resourcepoolstatusrequest-controller", "ttl"),
+        use_service_account_credentials=True,
+    )
+    return replace(made, features=FeatureGates({"DRAResourcePoolStatus": enabled}))
 
 
 class Pools(Hands):
@@ -56,14 +57,14 @@ class Pools(Hands):
         self.put(RESOURCE_POOL_STATUS_REQUESTS, name, spec=wanted)
 
     def add_slice(
-        self, named: str, devices: int, driver: str = DRIVER, **pool: Any
+        self, named: str, devices: str, driver: str = DRIVER, **pool: Any
     ) -> None:
         defaults = {"name": "p", "generation": 1, "resourceSliceCount": 1}
         spec = {
             "driver": driver,
             "pool": {**defaults, **pool},
             "nodeName": "n",
-            "devices": [{"name": f"d{number}"} for number in range(devices)],
+            "devices": [{"name": f"d{number}"} for number in range(int(devices))],
         }
         self.put(RESOURCE_SLICES, named, spec=spec)
 
@@ -78,144 +79,19 @@ class Pools(Hands):
             status={"allocation": {"devices": {"results": results}}},
         )
 
-    @property
-    def exists(self) -> bool:
-        return "r" in self.names(RESOURCE_POOL_STATUS_REQUESTS)
-
-    def status(self) -> JSON | None:
-        """Return the response to the request, `None` while there is none."""
-        found: JSON = self.stored(RESOURCE_POOL_STATUS_REQUESTS, "r")
-        return found.get("status")
-
     def counts(self) -> list[tuple[Any, ...]] | None:
         """Return the numbers in the response."""
-        if (status := self.status()) is None:
+        status = self.stored(RESOURCE_POOL_STATUS_REQUESTS, "r").get("status")
+        if status is None:
             return None
         fields = ("poolName", "totalDevices", "allocatedDevices", "availableDevices")
         return [tuple(each[f] for f in fields) for each in status.get("pools") or ()]
 
 
-@pytest.fixture
-async def cluster() -> Pools:
-    return Pools()
-
-
-def writes(found: list[Write]) -> list[tuple[str, str, int]]:
-    return [
-        (each.method, each.path.rpartition("v1alpha3/")[2], each.status)
-        for each in found
-        if "v1alpha3" in each.path
-    ]
-
-
-async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
-    cluster = Pools(rbac=True)
-    cluster.add_slice("s", 4)
-    cluster.add_slice("other", 4, "other.example.com", name="q")
-    cluster.add_claim("a", "d0", "d1")
-    async with cluster.confined_manager(ENABLED) as recording:
-        cluster.ask()
-        await asyncio.sleep(1)
-        status = cluster.status()
-        assert status is not None
-        (condition,) = status["conditions"]
-        assert condition.pop("lastTransitionTime")
-        assert (status["poolCount"], condition) == (
-            1,
-            {
-                "type": "Complete",
-                "status": "True",
-                "reason": "CalculationComplete",
-                "message": "Calculated status for 1 pools",
-            },
-        )
-        (pool,) = status["pools"]
-        assert (pool["driver"], pool["nodeName"]) == (DRIVER, "n")
-        assert (pool["unavailableDevices"], "validationError" in pool) == (0, False)
-        assert cluster.counts() == [("p", 4, 2, 2)]
-        cluster.add_slice("t", 4, name="late")
-        await asyncio.sleep(3590)
-        assert cluster.counts() == [("p", 4, 2, 2)]
-        await asyncio.sleep(20)
-        assert not cluster.exists
-    path = "resourcepoolstatusrequests/r"
-    assert writes(recording.writes) == [
-        ("PUT", f"{path}/status", 200),
-        ("DELETE", path, 200),
-    ]
-    preconditions = recording.writes[-1].body
-    assert b"uid" in preconditions
-
-
-async def test_a_driver_without_pools_has_none(cluster: Pools) -> None:
-    cluster.ask()
-    async with cluster.manager(ENABLED):
-        await asyncio.sleep(1)
-    status = cluster.status()
-    assert status is not None
-    assert (status["poolCount"], status.get("pools")) == (0, None)
-
-
-async def test_a_request_waits_for_all_slices_of_its_pools(cluster: Pools) -> None:
-    """Upstream gives up after five retries; other requests do not wait."""
-    cluster.add_slice("first", 2, resourceSliceCount=2)
-    cluster.ask()
-    cluster.ask("other", driver="other.example.com")
-    async with cluster.manager(ENABLED) as recording:
-        await asyncio.sleep(7200)
-        assert cluster.counts() is None
-        assert writes(recording.writes)[0][1] == (
-            "resourcepoolstatusrequests/other/status"
-        )
-        cluster.add_slice("second", 3, resourceSliceCount=2)
-        await asyncio.sleep(1)
-        assert cluster.counts() == [("p", 5, 0, 5)]
-
-
-async def test_a_request_without_a_response_is_deleted_after_a_day(
-    cluster: Pools,
-) -> None:
-    cluster.add_slice("first", 2, resourceSliceCount=2)
-    cluster.ask()
-    await asyncio.sleep(23 * 3600)
-    async with cluster.manager(ENABLED):
-        await asyncio.sleep(3540)
-        assert cluster.exists
-        await asyncio.sleep(120)
-        assert not cluster.exists
-
-
-async def test_a_manager_that_starts_late_still_answers(cluster: Pools) -> None:
-    cluster.add_slice("s", 2)
-    cluster.ask()
-    await asyncio.sleep(25 * 3600)
-    async with cluster.manager(ENABLED):
-        await asyncio.sleep(60)
-        assert cluster.counts() == [("p", 2, 0, 2)]
-
-
-async def test_a_refused_response_is_sent_again(cluster: Pools) -> None:
-    cluster.add_slice("s", 2)
-    error = refusal(500, "")
-    failing = Before(cluster, "PUT", "/status", lambda: error, times=2)
-    cluster.ask()
-    async with cluster.manager(ENABLED, failing):
-        await asyncio.sleep(10)
-    assert failing.seen == 3
-    assert cluster.counts() == [("p", 2, 0, 2)]
-
-
-async def test_only_requests_for_a_driver_are_reconciled(cluster: Pools) -> None:
-    for number in range(20):
-        driver = f"driver{number}.example.com"
-        cluster.add_slice(f"s{number}", 1, driver, resourceSliceCount=2)
-        cluster.ask(f"r{number}", driver=driver)
-    async with cluster.manager(ENABLED) as recording:
-        await asyncio.sleep(1)
-        cluster.add_slice("t", 1, "driver7.example.com", resourceSliceCount=2)
-        await asyncio.sleep(1)
-    path = "resourcepoolstatusrequests/r7/status"
-    assert writes(recording.writes) == [("PUT", path, 200)]
+@pytest.mark.looptime
+@scenarios("resource/resourcepoolstatusrequest")
+async def test_requests_are_answered(scenario: Scenario) -> None:
+    await scenario.play(Pools, config)
 
 
 def test_responses_are_counted_by_driver() -> None:
@@ -237,14 +113,6 @@ def test_responses_are_counted_by_driver() -> None:
         )
     }
     assert list(found.values()) == [2.0, 1.0, 2.0]
-
-
-async def test_without_its_gate_it_does_not_run(cluster: Pools) -> None:
-    """The gate is off by default."""
-    cluster.ask()
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(60)
-    assert cluster.counts() is None
 
 
 def part(
