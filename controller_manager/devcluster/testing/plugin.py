@@ -6,7 +6,14 @@ before a test asks for one.
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -39,18 +46,29 @@ def _plain_imports(config: pytest.Config) -> Iterator[None]:
 
     pytest rewrites the assertions of each module of a distribution that has a plugin.
     The assertions of this package are not for tests, and rewriting a thousand modules
-    takes more than a second where pytest cannot store the result.
+    takes more than a second where pytest cannot store the result. A package that is
+    missing fails the test with one line.
     """
-    hook = getattr(config.pluginmanager, "rewrite_hook", None)
-    if hook not in sys.meta_path:
-        yield
-        return
-    place = sys.meta_path.index(hook)
-    sys.meta_path.remove(hook)
+    hook: Any = getattr(config.pluginmanager, "rewrite_hook", None)
+    place = sys.meta_path.index(hook) if hook in sys.meta_path else -1
+    if place >= 0:
+        del sys.meta_path[place]
     try:
         yield
+    except ImportError as error:
+        pytest.fail(f"devcluster: {settings.missing_extra(error)}", pytrace=False)
     finally:
-        sys.meta_path.insert(place, hook)
+        if place >= 0:
+            sys.meta_path.insert(place, hook)
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Fail a test with one line for errors of settings and clusters while entered."""
+    try:
+        yield
+    except ClusterError as error:
+        pytest.fail(f"devcluster: {error}", pytrace=False)
 
 
 _READ_ONCE: Final = (
@@ -84,24 +102,9 @@ _NO: Final = frozenset(("false", "no", "off", "0"))
 
 
 def _truth(text: str) -> bool:
-    lower = text.lower()
-    if lower not in _YES | _NO:
-        raise ValueError("must be true or false")
+    if (lower := text.lower()) not in _YES | _NO:
+        raise ValueError
     return lower in _YES
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("must be a whole number") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError("must be a number") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -111,6 +114,24 @@ def _names(text: str) -> tuple[str, ...]:
 def _paths(text: str) -> tuple[str, ...]:
     parts = (each.strip() for each in text.replace("\n", ",").split(","))
     return tuple(filter(None, parts))
+
+
+class _Form(NamedTuple):
+    """How values of a type are written; `expected` is for the text of an error."""
+
+    metavar: str
+    parse: Callable[[str], Any]
+    expected: str = ""
+
+
+_FORMS: Final[Mapping[Any, _Form]] = {
+    bool: _Form("BOOL", _truth, "true or false"),
+    int: _Form("N", int, "a whole number"),
+    float: _Form("F", float, "a number"),
+    settings.Names: _Form("LIST", _names),
+    settings.Paths: _Form("PATH,...", _paths),
+    settings.File: _Form("FILE", str),
+}
 
 
 class _PluginOption(NamedTuple):
@@ -123,31 +144,18 @@ class _PluginOption(NamedTuple):
     help: str
 
     def parse(self, text: str) -> Any:
-        """Return the value that a text means; raises ValueError."""
-        return _PARSE[self.setting.type](text)
-
-
-_PARSE: Final[dict[Any, Callable[[str], Any]]] = {
-    bool: _truth,
-    int: _whole,
-    float: _number,
-    settings.Names: _names,
-    settings.Paths: _paths,
-    settings.File: str,
-}
-_METAVARS: Final = {
-    bool: "BOOL",
-    int: "N",
-    float: "F",
-    settings.Names: "LIST",
-    settings.Paths: "PATH,...",
-    settings.File: "FILE",
-}
+        """Return the value that a text means; raises ClusterError."""
+        form = _FORMS[self.setting.type]
+        try:
+            return form.parse(text)
+        except ValueError:
+            msg = f"{self.name}: must be {form.expected}, not {text!r}"
+            raise ClusterError(msg) from None
 
 
 def _option(setting: settings.Setting, option: settings.Option) -> _PluginOption:
     is_time = setting.limits is not None and setting.limits.is_time
-    metavar = "SECONDS" if is_time else _METAVARS[setting.type]
+    metavar = "SECONDS" if is_time else _FORMS[setting.type].metavar
     return _PluginOption(
         setting,
         _PREFIX + setting.name.replace("_", "-"),
@@ -176,14 +184,11 @@ def _chosen_values(config: pytest.Config) -> dict[str, Any]:
 
     Raises ClusterError.
     """
-    chosen: dict[str, Any] = {}
-    for option in OPTIONS:
-        if text := _given(config, option.name):
-            try:
-                chosen[option.setting.name] = option.parse(text)
-            except ValueError as error:
-                raise ClusterError(f"{option.name}: {error}, not {text!r}") from None
-    return chosen
+    return {
+        option.setting.name: option.parse(text)
+        for option in OPTIONS
+        if (text := _given(config, option.name))
+    }
 
 
 def _given(config: pytest.Config, name: str) -> str:
@@ -252,10 +257,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def devcluster_settings(pytestconfig: pytest.Config) -> ClusterSettings:
     """Return the settings of the cluster, from the options; override it for others."""
-    try:
+    with _one_line_errors():
         return ClusterSettings(**_chosen_values(pytestconfig))
-    except ClusterError as error:
-        pytest.fail(f"devcluster: {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -266,16 +269,11 @@ def cluster(
 
     Clients without an explicit cluster use this one, and no other cluster by mistake.
     """
-    with _plain_imports(pytestconfig):
-        try:
-            from .cluster import DevelopmentCluster  # noqa: PLC0415
-        except ImportError as error:
-            pytest.fail(f"devcluster: {settings.missing_extra(error)}", pytrace=False)
+    with _plain_imports(pytestconfig), _one_line_errors():
+        from .cluster import DevelopmentCluster  # noqa: PLC0415
+
         made = DevelopmentCluster(devcluster_settings)
-        try:
-            made.start()
-        except ClusterError as error:
-            pytest.fail(f"devcluster: {error}", pytrace=False)
+        made.start()
     try:
         with _default_kubeconfig(made.kubeconfig):
             yield made
@@ -358,18 +356,14 @@ async def manager(
     if a controller was refused a request for lack of a permission.
     """
     with _plain_imports(request.config):
-        try:
-            from .manager import VirtualManager  # noqa: PLC0415
-        except ImportError as error:
-            pytest.fail(f"devcluster: {settings.missing_extra(error)}", pytrace=False)
+        from .manager import VirtualManager  # noqa: PLC0415
+
     monkeypatch.setenv("CONTROLLER_MANAGER_STRICT_READS", "true")
-    try:
+    with _one_line_errors():
         made = VirtualManager(own_controllers)
         request.node.stash[_LOG] = lambda: made.log
         if devcluster_settings.manifests:
             await made.create_manifests(*devcluster_settings.manifests)
-    except ClusterError as error:
-        pytest.fail(f"devcluster: {error}", pytrace=False)
     yield made
     await made.stop()
     try:
