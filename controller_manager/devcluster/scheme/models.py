@@ -1,10 +1,10 @@
 """The types of the API and their fields, as a Kubernetes 1.36 server has them.
 
-They stand in files beside this module, which the package, run as a program, writes.
+They stand in files beside this module, which `tests.devcluster.scheme` writes.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib.resources import files
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from controller_manager.api.json_objects import JSON
 Content = TypeVar("Content")
 """The model of a name, or the descriptions of its fields."""
 
-_LEVEL: Final = 9
 _PART: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -31,25 +30,9 @@ class Index(msgspec.Struct, frozen=True):
     """By "apiVersion Kind", such as "apps/v1 Deployment"."""
 
 
-def _package_of(model: str) -> str:
+def package_of(model: str) -> str:
+    """Return the package of a model: the part of the file that has it."""
     return model.rpartition(".")[0]
-
-
-def write(models: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """Return the file of models, which are given by name."""
-    packages: dict[str, dict[str, Any]] = {}
-    kinds: dict[str, str] = {}
-    for name, model in sorted(models.items()):
-        packages.setdefault(_package_of(name), {})[name] = model
-        for each in model.get("group-version-kind", ()):
-            group = f"{each['group']}/" if each["group"] else ""
-            kinds[f"{group}{each['version']} {each['kind']}"] = name
-    places, content = {}, b""
-    for name, some in packages.items():
-        part = zlib.compress(msgspec.json.encode(some), _LEVEL)
-        places[name] = len(content), len(part)
-        content += part
-    return msgspec.json.encode(Index(places, kinds)) + b"\n" + content
 
 
 class Parts(Generic[Content]):
@@ -72,7 +55,7 @@ class Parts(Generic[Content]):
     def of_model(self, name: str) -> Content:
         """Return the content of a model; raises KeyError for an unknown name."""
         if (found := self._decoded.get(name)) is None:
-            encoded = self._package(_package_of(name))[name]
+            encoded = self._package(package_of(name))[name]
             found = self._decoded[name] = self._decoder.decode(encoded)
         return found
 
@@ -227,7 +210,6 @@ def built_in() -> Models:
 DESCRIPTIONS: Final = "descriptions.data"
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
-_NOTE: Final = "# noqa: E501"
 
 
 def field_descriptions(model: str) -> Mapping[str, str]:
@@ -242,43 +224,6 @@ def field_descriptions(model: str) -> Mapping[str, str]:
 def _built_in() -> Parts[dict[str, str]]:
     """Return the descriptions of Kubernetes 1.36, which never change."""
     return Parts(files(__package__).joinpath(DESCRIPTIONS).read_bytes(), _TEXTS)
-
-
-def collect(models: Iterable[str], classes: Any) -> bytes:
-    """Return the file of the descriptions of some models.
-
-    `classes` is the module ``kubernetes_asyncio.client.models``. A class is named after
-    version and kind, and after the group where several groups have a kind of that name:
-    ``V1Pod``, ``CoreV1Event``.
-    """
-    found = {name: _of_class(_find(name, classes)) for name in models}
-    return write({name: texts for name, texts in found.items() if texts})
-
-
-def _find(model: str, classes: Any) -> Any:
-    package, _, kind = model.rpartition(".")
-    group, _, version = package.rpartition(".")
-    name = f"{version.capitalize()}{kind}"
-    of_group = f"{group.rpartition('.')[2].capitalize()}{name}"
-    return getattr(classes, of_group, None) or getattr(classes, name, None)
-
-
-def _of_class(class_: Any) -> dict[str, str]:
-    if class_ is None:
-        return {}
-    names: Mapping[str, str] = class_.attribute_map
-    texts = {
-        field: _description(getattr(class_, attribute).__doc__ or "")
-        for attribute, field in names.items()
-    }
-    return {field: text for field, text in texts.items() if text}
-
-
-def _description(docstring: str) -> str:
-    paragraphs = docstring.split("\n\n")
-    if len(paragraphs) < 3:
-        return ""
-    return " ".join(paragraphs[1].replace(_NOTE, "").split())
 
 
 # The fields that Go writes also when they are empty.
@@ -435,13 +380,6 @@ class Resource(
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     storage_version_hash: str = ""
-
-
-def write_resources(discovery: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return the file of some APIResourceLists; raises msgspec.ValidationError."""
-    lists = {each["groupVersion"]: each["resources"] for each in discovery}
-    checked = msgspec.convert(lists, dict[str, list[Resource]])
-    return zlib.compress(msgspec.json.encode(checked), _LEVEL)
 
 
 def read_resources(data: bytes) -> Mapping[str, Mapping[str, Resource]]:

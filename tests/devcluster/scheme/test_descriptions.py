@@ -13,9 +13,9 @@ from controller_manager.devcluster.scheme.models import (
     DESCRIPTIONS,
     Parts,
     built_in,
-    collect,
     field_descriptions,
 )
+from tests.devcluster.scheme.__main__ import collect
 
 START_AND_STOP = """
 import sys

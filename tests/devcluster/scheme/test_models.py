@@ -7,14 +7,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from controller_manager.devcluster.scheme import __main__
 from controller_manager.devcluster.scheme.models import (
     Field,
     Models,
     Type,
     built_in,
-    write,
 )
+from tests.devcluster.scheme.__main__ import main, write
 
 MODELS = built_in()
 CORE = "io.k8s.api.core.v1."
@@ -100,7 +99,7 @@ def test_the_tool_writes_the_file_of_a_table(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
     path.write_text(json.dumps({"models": table, "discovery": []}))
     out = tmp_path / "models.data"
-    result = CliRunner().invoke(__main__.main, [str(path), f"--directory={tmp_path}"])
+    result = CliRunner().invoke(main, [str(path), f"--directory={tmp_path}"])
     names = ("models", "descriptions", "resources")
     sizes = [(tmp_path / f"{each}.data").stat().st_size for each in names]
     assert result.output == (

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.registry.kinds import kind_of
-from controller_manager.devcluster.scheme import __main__, models
+from controller_manager.devcluster.scheme import models
+from tests.devcluster.scheme.__main__ import main
 
 RECORDED = Path(__file__).parents[2] / "data" / "discovery.json"
 """The APIResourceLists of a server with all versions."""
@@ -42,7 +43,7 @@ def test_the_tool_writes_the_file_of_a_list(tmp_path: Path) -> None:
     lists = [{"groupVersion": "example.com/v1", "resources": [entry]}]
     table = tmp_path / "table.json"
     table.write_text(json.dumps({"models": {}, "discovery": lists}))
-    result = CliRunner().invoke(__main__.main, [str(table), f"--directory={tmp_path}"])
+    result = CliRunner().invoke(main, [str(table), f"--directory={tmp_path}"])
     assert result.exit_code == 0, result.output
     found = models.read_resources((tmp_path / models.RESOURCES).read_bytes())
     tree = models.Resource(

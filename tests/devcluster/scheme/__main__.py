@@ -1,10 +1,12 @@
 """Write the files of types, descriptions and resources.
 
 The table of an API server is a JSON document with ``models``, each type with its
-fields, as ``models.py`` describes them, and ``discovery``, a list of APIResourceLists.
-The descriptions are those of the installed kubernetes_asyncio.
+fields, as ``scheme/models.py`` describes them, and ``discovery``, a list of
+APIResourceLists. The descriptions are those of the installed kubernetes_asyncio.
 """
 
+import zlib
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +14,86 @@ from typing import Any, Final
 import click
 import msgspec
 
-from .models import DATA, DESCRIPTIONS, RESOURCES, collect, write, write_resources
+from controller_manager.devcluster.scheme import models as reading
+from controller_manager.devcluster.scheme.models import (
+    DATA,
+    DESCRIPTIONS,
+    RESOURCES,
+    Index,
+    Resource,
+    package_of,
+)
+
+# The files: compressed parts behind an index, as the module reads them.
+
+_LEVEL: Final = 9
+_NOTE: Final = "# noqa: E501"
+
+
+def write(models: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """Return the file of models, which are given by name."""
+    packages: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, str] = {}
+    for name, model in sorted(models.items()):
+        packages.setdefault(package_of(name), {})[name] = model
+        for each in model.get("group-version-kind", ()):
+            group = f"{each['group']}/" if each["group"] else ""
+            kinds[f"{group}{each['version']} {each['kind']}"] = name
+    places, content = {}, b""
+    for name, some in packages.items():
+        part = zlib.compress(msgspec.json.encode(some), _LEVEL)
+        places[name] = len(content), len(part)
+        content += part
+    return msgspec.json.encode(Index(places, kinds)) + b"\n" + content
+
+
+def collect(models: Iterable[str], classes: Any) -> bytes:
+    """Return the file of the descriptions of some models.
+
+    `classes` is the module ``kubernetes_asyncio.client.models``. A class is named after
+    version and kind, and after the group where several groups have a kind of that name:
+    ``V1Pod``, ``CoreV1Event``.
+    """
+    found = {name: _of_class(_find(name, classes)) for name in models}
+    return write({name: texts for name, texts in found.items() if texts})
+
+
+def _find(model: str, classes: Any) -> Any:
+    package, _, kind = model.rpartition(".")
+    group, _, version = package.rpartition(".")
+    name = f"{version.capitalize()}{kind}"
+    of_group = f"{group.rpartition('.')[2].capitalize()}{name}"
+    return getattr(classes, of_group, None) or getattr(classes, name, None)
+
+
+def _of_class(class_: Any) -> dict[str, str]:
+    if class_ is None:
+        return {}
+    names: Mapping[str, str] = class_.attribute_map
+    texts = {
+        field: _description(getattr(class_, attribute).__doc__ or "")
+        for attribute, field in names.items()
+    }
+    return {field: text for field, text in texts.items() if text}
+
+
+def _description(docstring: str) -> str:
+    paragraphs = docstring.split("\n\n")
+    if len(paragraphs) < 3:
+        return ""
+    return " ".join(paragraphs[1].replace(_NOTE, "").split())
+
+
+def write_resources(discovery: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return the file of some APIResourceLists; raises msgspec.ValidationError."""
+    lists = {each["groupVersion"]: each["resources"] for each in discovery}
+    checked = msgspec.convert(lists, dict[str, list[Resource]])
+    return zlib.compress(msgspec.json.encode(checked), _LEVEL)
+
+
+# The table of an API server, and what it does not declare.
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
-
-
 _DISCOVERY: Final = "io.k8s.api.apidiscovery.v2"
 
 
@@ -110,7 +187,7 @@ _PLACE: Final = ("proto", "inside")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    default=Path(__file__).parent,
+    default=Path(reading.__file__).parent,
     help="The directory of the files, that of the package by default.",
 )
 def main(table: Path, directory: Path) -> None:
