@@ -22,18 +22,8 @@ from .responses import json_response, written
 # PATCH: the media types of patches, and the refusals.
 
 APPLY: Final = "application/apply-patch+yaml"
-_PATCH_TYPES: Final = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-)
-
-
-def _check_patch_type(content_type: str, kind: Kind) -> None:
-    """Raise Refusal 415 if a kind does not accept a patch of that type."""
-    known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
-    if content_type not in (*known, APPLY):
-        raise statuses.unsupported_media_type("415: Unsupported Media Type", {})
+_ALWAYS: Final = ("application/json-patch+json", "application/merge-patch+json", APPLY)
+_PATCH_TYPES: Final = (*_ALWAYS, "application/strategic-merge-patch+json")
 
 
 def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
@@ -209,15 +199,27 @@ def _changed(
     current = in_version(kind, stored).obj
     force = is_true(target.query, "force")
     applied, managers = fields.applied(current, config, force=force)
+    decoded = _decoded(kind, applied)
+    return _updated(objects, target, decoded, lambda _old, _new, _given: managers)
+
+
+def _updated(
+    objects: Objects,
+    target: Target,
+    obj: JSON,
+    managed: Managed,
+    *,
+    uid_is_precondition: bool = False,
+) -> Stored:
     return objects.update(
-        kind.stored,
+        target.kind.stored,
         target.namespace,
         target.name,
-        to_stored(kind, _decoded(kind, applied)),
+        to_stored(target.kind, obj),
         target.subresource,
         dry_run=target.dry_run,
-        uid_is_precondition=False,
-        managed=lambda _old, _new, _given: managers,
+        uid_is_precondition=uid_is_precondition,
+        managed=managed,
         submission=target.submission,
     )
 
@@ -249,10 +251,11 @@ class Updater:
     def patch(self, target: Target, request: Request) -> Response:
         """Change an object, its status or its scale; raises Refusal."""
         kind = target.kind
-        content_type = negotiation.header(request.headers, "content-type").partition(
-            ";"
-        )[0]
-        _check_patch_type(content_type, kind)
+        header = negotiation.header(request.headers, "content-type")
+        content_type, _, _ = header.partition(";")
+        accepted = _PATCH_TYPES if kind.strategy.merges_strategically else _ALWAYS
+        if content_type not in accepted:
+            raise statuses.unsupported_media_type("415: Unsupported Media Type", {})
         if content_type == APPLY:
             fields = self._fields(target, request, "Apply")
             if target.subresource == "scale":
@@ -291,24 +294,19 @@ class Updater:
         *,
         uid_is_precondition: bool,
     ) -> Response:
-        kind = target.kind
         obj, problems = negotiation.checked_body(
             target, body, problems, sorts=not uid_is_precondition
         )
         if (body.get("metadata") or {}).get("managedFields") == []:
             obj["metadata"]["managedFields"] = []  # dropped as all empty lists
-        stored = self._objects.update(
-            kind.stored,
-            target.namespace,
-            target.name,
-            to_stored(kind, obj),
-            target.subresource,
-            dry_run=target.dry_run,
+        stored = _updated(
+            self._objects,
+            target,
+            obj,
+            managed,
             uid_is_precondition=uid_is_precondition,
-            managed=managed,
-            submission=target.submission,
         )
-        shown = in_version(kind, stored)
+        shown = in_version(target.kind, stored)
         return written(200, shown, problems, target.field_validation)
 
     def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -75,26 +76,12 @@ class Deleter:
         selection = parse_selection(kind, target.query)
         assert submission is not None  # noqa: S101 - each write has one
         items = submission.once("items", lambda: self._select(target, selection))
-        self._delete_each(target, items, options)
-        page = [stored for _, stored in items]
-        collection = self._objects.storage.collection(kind.stored.resource)
-        metadata = {"resourceVersion": str(collection.version)}
-        answer = Response(
-            200, responses.JSON_HEADERS, responses.encode_list(kind, page, metadata)
-        )
-        return responses.with_warnings(answer, kind.strategy.deletion_warnings(options))
-
-    def _delete_each(
-        self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
-    ) -> None:
-        submission = target.submission
-        assert submission is not None  # noqa: S101 - each write has one
         deleted: set[Key] = submission.once("deleted", set)
         for key, _ in items:
-            if key in deleted or not self._objects.has(target.kind.stored, *key):
+            if key in deleted or not self._objects.has(kind.stored, *key):
                 continue
             self._objects.delete(
-                target.kind.stored,
+                kind.stored,
                 *key,
                 options,
                 dry_run=target.dry_run or options.dry_run,
@@ -102,6 +89,13 @@ class Deleter:
                 in_collection=True,
             )
             deleted.add(key)
+        page = [stored for _, stored in items]
+        collection = self._objects.storage.collection(kind.stored.resource)
+        metadata = {"resourceVersion": str(collection.version)}
+        answer = Response(
+            200, responses.JSON_HEADERS, responses.encode_list(kind, page, metadata)
+        )
+        return responses.with_warnings(answer, kind.strategy.deletion_warnings(options))
 
 
 def _removed(kind: Kind, obj: JSON) -> JSON:
@@ -176,16 +170,7 @@ class Writer:
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
         submission.kind = target.kind.within(submission)
-        submitted = Target(
-            submission.kind,
-            target.namespace,
-            target.name,
-            target.subresource,
-            target.query,
-            target.user,
-            submission,
-        )
-        return submitted, submission
+        return replace(target, kind=submission.kind, submission=submission), submission
 
     def _admit_connection(self, target: Target, request: Request) -> None:
         if connection := connection_of(target):
@@ -291,6 +276,11 @@ class Writer:
 _LONGEST: Final = 34
 """Seconds that a request to write may take (requestTimeoutUpperBound)."""
 
+_TOO_LATE: Final = (
+    "Timeout: request did not complete within requested timeout - context deadline "
+    "exceeded"
+)
+
 
 async def _attempted(
     submission: Submission, attempt: Callable[[], Response]
@@ -324,12 +314,4 @@ async def _answer(submission: Submission, attempt: Callable[[], Response]) -> Re
                 except Pending as pending:
                     waiting = pending
     except TimeoutError:
-        raise _too_late() from None
-
-
-def _too_late() -> statuses.Refusal:
-    message = (
-        "Timeout: request did not complete within requested timeout - context "
-        "deadline exceeded"
-    )
-    return statuses.Refusal(504, "Timeout", message, {})
+        raise statuses.Refusal(504, "Timeout", _TOO_LATE, {}) from None
