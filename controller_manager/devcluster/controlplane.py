@@ -24,6 +24,7 @@ from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.registry.apiregistration import add_local_services
+from controller_manager.devcluster.registry.coordination import add_bootstrap_flows
 from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
 from controller_manager.devcluster.registry.core.secrets import (
     CONFIGURATION_PATH,
@@ -48,8 +49,12 @@ from controller_manager.devcluster.registry.kinds import (
     bootstrap_manifest,
 )
 from controller_manager.devcluster.registry.networking import add_default_cidr
-from controller_manager.devcluster.registry.rbac import kinds
-from controller_manager.devcluster.registry.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.registry.rbac import (
+    AUTO_UPDATE,
+    EscalationCheck,
+    reconcile,
+)
+from controller_manager.devcluster.registry.rbac_authorizer import RBACAuthorizer
 from controller_manager.devcluster.registry.scheduling import (
     add_system_classes,
 )
@@ -61,7 +66,6 @@ from controller_manager.runtime.registry import Registry
 
 from . import admission, metrics
 from .registry import access, find_storages, kinds_with
-from .registry.flowcontrol import add_bootstrap_flows
 from .snapshot import PATH, SnapshotEndpoint
 from .storage import Storage, StorageState, restore
 
@@ -172,7 +176,7 @@ def _marked(obj: JSON) -> JSON:
         "kubernetes.io/bootstrapping": "rbac-defaults",
         **(metadata.get("labels") or {}),
     }
-    marks = {"labels": labels, "annotations": {kinds.AUTO_UPDATE: "true"}}
+    marks = {"labels": labels, "annotations": {AUTO_UPDATE: "true"}}
     return {**obj, "metadata": {**metadata, **marks}}
 
 
@@ -258,7 +262,7 @@ class APIServer(GenericAPIServer):
             tokens=security.Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
             admission=admission.build_chain(
-                admission_plugins, parts, [kinds.EscalationCheck(authorizer)]
+                admission_plugins, parts, [EscalationCheck(authorizer)]
             ),
             storages=find_storages(),
             logger=logger,
@@ -292,7 +296,7 @@ class APIServer(GenericAPIServer):
         """Complete the bootstrap roles and bindings, if roles decide."""
         if isinstance(self.authorizer, RBACAuthorizer):
             wanted = bootstrap_objects(self._build, self._features)
-            kinds.reconcile(self._unchecked, self.catalogue.of, wanted)
+            reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.

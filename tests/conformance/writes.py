@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.batch.jobs import JOBS
+from controller_manager.devcluster.registry.batch import JOBS
 from controller_manager.devcluster.registry.core.volumes import default_claim
 from controller_manager.devcluster.registry.scheduling import POD_GROUPS
 from controller_manager.devcluster.scheme.models import zeros_of

@@ -20,7 +20,7 @@ from controller_manager.devcluster.scheme.statuses import bad_request, shown
 from controller_manager.devcluster.validation.text import table
 
 from .kinds import kind_of
-from .rbac.authorizer import quoted
+from .rbac_authorizer import quoted
 
 # Rules
 

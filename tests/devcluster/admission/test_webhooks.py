@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
-from controller_manager.devcluster.registry.batch.jobs import JOBS
+from controller_manager.devcluster.registry.batch import JOBS
 from controller_manager.devcluster.registry.certificates import SIGNING_REQUESTS
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.secrets import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.devcluster.registry.batch.job_validation import (
+from controller_manager.devcluster.registry.batch_validation import (
     Interval,
     first_common_index,
     parse_indexes,

@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.admissionregistration import webhooks
+from controller_manager.devcluster.registry import admission_webhooks
 from controller_manager.devcluster.registry.kinds import true_conditions
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
@@ -97,8 +97,8 @@ def _is_approved(value: str) -> bool:
 # Validation of the field ``conversion`` in the spec of a definition.
 
 _CLIENT: Final = "spec.conversion.webhookClientConfig"
-_CLIENT_RULES: Final = webhooks.CLIENT
-_review_versions: Final = webhooks.review_versions
+_CLIENT_RULES: Final = admission_webhooks.CLIENT
+_review_versions: Final = admission_webhooks.review_versions
 _INTERNAL: Final = table("""
     strategy: enum None Webhook default empty
     when strategy is Webhook:

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import Attributes, Decision, User
-from controller_manager.devcluster.registry.rbac.authorizer import (
+from controller_manager.devcluster.registry.rbac_authorizer import (
     BindingIndex,
     RBACAuthorizer,
     applying_subject,

@@ -6,7 +6,7 @@ from controller_manager.devcluster.apiserver.admission import Chain
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.security import Attributes, User
 from controller_manager.devcluster.controlplane import bootstrap_objects
-from controller_manager.devcluster.registry.rbac.kinds import reconcile
+from controller_manager.devcluster.registry.rbac import reconcile
 from controller_manager.devcluster.storage import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import Attributes
-from controller_manager.devcluster.registry.rbac.authorizer import (
+from controller_manager.devcluster.registry.rbac_authorizer import (
     compact,
     description,
     missing,

@@ -9,8 +9,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.types import Type
-from controller_manager.devcluster.registry.apiextensions.schemas.rules import checked
-from controller_manager.devcluster.registry.kinds import kind_of, selector_text
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -23,7 +21,9 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.validation import rules
 from controller_manager.devcluster.validation.text import table
 
-from . import webhooks
+from . import admission_webhooks
+from .apiextensions.schemas.rules import checked
+from .kinds import kind_of, selector_text
 
 # The resources that a policy matches
 
@@ -43,7 +43,7 @@ _SELECTED: Final = table("""
     """)
 _NAMED: Final = table("""
     resourceNames[]: path-segment unique
-    include webhooks.RULE
+    include admission_webhooks.RULE
     """)
 _RESOURCES: Final = table("""
     resourceRules[]:
@@ -76,7 +76,9 @@ _EMPTY: Final = "must be non-empty if specified"
 def _mutations(spec: JSON, _: str, __: JSON) -> list[Cause]:
     params = "paramKind" in spec
     causes, known = _validate_variables(spec, params=params)
-    names = webhooks.declared(params=params, variables=known or None, patches=True)
+    names = admission_webhooks.declared(
+        params=params, variables=known or None, patches=True
+    )
     mutations = spec.get("mutations", [])
     if not mutations:
         detail = "mutations must contain at least one item"
@@ -117,7 +119,7 @@ def _validations(obj: JSON, _: str, __: JSON) -> list[Cause]:
     params, validations = "paramKind" in spec, spec.get("validations", [])
     annotations = spec.get("auditAnnotations", [])
     causes, known = _validate_variables(spec, params=params)
-    names = webhooks.declared(params=params, variables=known or None)
+    names = admission_webhooks.declared(params=params, variables=known or None)
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
         causes += [
@@ -146,7 +148,7 @@ def _validate_variables(
     """Check the variables; return their errors and their types."""
     causes, known = list[Cause](), dict[str, Type]()
     for number, variable in enumerate(spec.get("variables", [])):
-        names = webhooks.declared(params=params, variables=known)
+        names = admission_webhooks.declared(params=params, variables=known)
         causes += _validate_variable(variable, f"spec.variables[{number}]", names)
         _, _, known[variable.get("name", "")] = checked(
             variable.get("expression", ""), names
@@ -173,7 +175,7 @@ def _validate_variable(
 def _compiled(
     obj: JSON, name: str, field: str, names: Mapping[str, Type], *wanted: str
 ) -> list[Cause]:
-    problem = webhooks.problem_of(obj[name], names, *wanted)
+    problem = admission_webhooks.problem_of(obj[name], names, *wanted)
     return [invalid(f"{field}.{name}", shown(obj[name]), problem)] if problem else []
 
 
@@ -242,7 +244,7 @@ VALIDATING_POLICIES: Final = kind_of(
     defaults=_POLICY_DEFAULTS,
     rules="""
         spec:
-          include POLICY webhooks.MATCH_CONDITIONS
+          include POLICY admission_webhooks.MATCH_CONDITIONS
         hook validations
         """,
     printer="""
@@ -262,7 +264,7 @@ MUTATING_POLICIES: Final = kind_of(
           include POLICY
           matchConstraints:
             hook only_stored
-          include webhooks.MATCH_CONDITIONS
+          include admission_webhooks.MATCH_CONDITIONS
           hook mutations
           reinvocationPolicy: required
           reinvocationPolicy: enum Never IfNeeded filled

@@ -21,10 +21,6 @@ from controller_manager.cel.types import (
     Type,
     object_of,
 )
-from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
-    checked,
-)
-from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -36,6 +32,11 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.validation.text import table
+
+from .apiextensions.schemas.rules import (
+    checked,
+)
+from .kinds import kind_of
 
 # Expressions, which the API server compiles when they are stored
 

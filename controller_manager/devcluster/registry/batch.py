@@ -6,8 +6,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy, fill
-from controller_manager.devcluster.registry.core import templates
-from controller_manager.devcluster.registry.kinds import kind_of, true_conditions
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
 from controller_manager.devcluster.storage import Storage
@@ -17,7 +15,9 @@ from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import ZoneError, load_zone
 
-from . import job_validation
+from . import batch_validation
+from .core import templates
+from .kinds import kind_of, true_conditions
 
 _FAILURE_POLICY: Final = {"rules[]": {"onPodConditions[]": {"status": "True"}}}
 """The defaults of a pod failure policy."""
@@ -164,14 +164,14 @@ JOBS: Final = kind_of(
     rules="""
         hook generated
         spec:
-          include job_validation.JOB_SPEC
+          include batch_validation.JOB_SPEC
           selector: required
           selector: selector
           hook templates.template_labels
         hook host_names
         """,
-    update_rules=job_validation.JOB_UPDATE,
-    status_update_rules=job_validation.JOB_STATUS_UPDATE,
+    update_rules=batch_validation.JOB_UPDATE,
+    status_update_rules=batch_validation.JOB_STATUS_UPDATE,
     printer="""
         Name
         Status: status
@@ -268,7 +268,7 @@ _CRON_JOB: Final = table("""
       concurrencyPolicy: enum Allow Forbid Replace filled
       jobTemplate:
         spec:
-          include job_validation.JOB_SPEC
+          include batch_validation.JOB_SPEC
           selector: refused "`selector` will be auto-generated"
           manualSelector: manual_selector
       successfulJobsHistoryLimit, failedJobsHistoryLimit: not-negative

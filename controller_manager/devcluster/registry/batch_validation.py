@@ -6,11 +6,12 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.registry.kinds import true_conditions
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import NOT_NEGATIVE
+
+from .kinds import true_conditions
 
 # Sets of indexes as texts such as ``0-2,5`` (batch/validation).
 

@@ -13,12 +13,12 @@ from controller_manager.devcluster.apiserver.admission import Operation, Plugin,
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
-from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.validation.text import table
 
-from .authorizer import (
+from .kinds import kind_of
+from .rbac_authorizer import (
     GROUP,
     RBACAuthorizer,
     RoleNotFoundError,

@@ -1,1 +1,0 @@
-"""The kinds of the group batch, and the rules for jobs."""
