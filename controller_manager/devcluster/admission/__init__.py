@@ -65,18 +65,10 @@ ORDERED: Final = (
 
 _ABSENT: Final = frozenset(
     (
-        "AlwaysAdmit",
-        "AlwaysDeny",
-        "AlwaysPullImages",
-        "DenyServiceExternalIPs",
-        "EventRateLimit",
-        "ExtendedResourceToleration",
-        "ImagePolicyWebhook",
-        "LimitPodHardAntiAffinityTopology",
-        "NamespaceAutoProvision",
-        "NamespaceExists",
-        "NodeRestriction",
-        "PodNodeSelector",
+        *("AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "DenyServiceExternalIPs"),
+        *("EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook"),
+        *("LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision"),
+        *("NamespaceExists", "NodeRestriction", "PodNodeSelector"),
         "PodTolerationRestriction",
     )
 )

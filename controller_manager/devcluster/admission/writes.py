@@ -436,18 +436,9 @@ OUT_OF_BUDGET: Final = (
     "will be run"
 )
 _NAMESPACE_METADATA: Final = (
-    "name",
-    "generateName",
-    "namespace",
-    "labels",
-    "annotations",
-    "uid",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "resourceVersion",
-    "finalizers",
+    *("name", "generateName", "namespace", "labels", "annotations", "uid"),
+    *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp"),
+    *("generation", "resourceVersion", "finalizers"),
 )
 
 

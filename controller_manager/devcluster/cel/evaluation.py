@@ -32,17 +32,8 @@ _ITEMS: Final = 4
 
 _AT_ONCE: Final = frozenset(
     (
-        "charAt",
-        "dyn",
-        "endsWith",
-        "hasValue",
-        "optional.of",
-        "or",
-        "orValue",
-        "size",
-        "startsWith",
-        "type",
-        "value",
+        *("charAt", "dyn", "endsWith", "hasValue", "optional.of", "or", "orValue"),
+        *("size", "startsWith", "type", "value"),
     )
 )
 """Functions that take the same time for values of each size."""

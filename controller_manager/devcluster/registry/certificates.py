@@ -37,28 +37,11 @@ _DECISIONS: Final = ("Approved", "Denied")
 _LASTING: Final = (*_DECISIONS, "Failed")
 _usage: Final = rules.member(
     (
-        "any",
-        "cert sign",
-        "client auth",
-        "code signing",
-        "content commitment",
-        "crl sign",
-        "data encipherment",
-        "decipher only",
-        "digital signature",
-        "email protection",
-        "encipher only",
-        "ipsec end system",
-        "ipsec tunnel",
-        "ipsec user",
-        "key agreement",
-        "key encipherment",
-        "microsoft sgc",
-        "netscape sgc",
-        "ocsp signing",
-        "s/mime",
-        "server auth",
-        "signing",
+        *("any", "cert sign", "client auth", "code signing", "content commitment"),
+        *("crl sign", "data encipherment", "decipher only", "digital signature"),
+        *("email protection", "encipher only", "ipsec end system", "ipsec tunnel"),
+        *("ipsec user", "key agreement", "key encipherment", "microsoft sgc"),
+        *("netscape sgc", "ocsp signing", "s/mime", "server auth", "signing"),
         "timestamping",
     )
 )

@@ -259,15 +259,8 @@ POD_STATUS_UPDATE: Final = table("hook status")
 
 _FIELD: Final = "ephemeralContainers"
 _NEVER_SET: Final = (
-    "ports",
-    "resources",
-    "resizePolicy",
-    "restartPolicy",
-    "restartPolicyRules",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
-    "lifecycle",
+    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"),
+    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
 )
 _NEVER: Final = "cannot be set for an Ephemeral Container"
 

@@ -37,14 +37,8 @@ _POD_COMPUTE: Final = frozenset(
 )
 _OBJECTS: Final = frozenset(
     (
-        "pods",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "resourcequotas",
-        "persistentvolumeclaims",
-        "services.nodeports",
+        *("pods", "services", "replicationcontrollers", "secrets", "configmaps"),
+        *("resourcequotas", "persistentvolumeclaims", "services.nodeports"),
         "services.loadbalancers",
     )
 )

@@ -209,15 +209,9 @@ CLAIMS: Final = kind_of(
 
 _NOT_SOURCES: Final = frozenset(
     (
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
+        *("accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity"),
+        *("persistentVolumeReclaimPolicy", "storageClassName"),
+        *("volumeAttributesClassName", "volumeMode"),
     )
 )
 """The fields of the spec that are not volume sources."""
