@@ -33,59 +33,47 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.validation.text import table
 
-from .apiextensions.schemas.rules import (
-    checked,
-)
+from .apiextensions.schemas.rules import checked
 from .kinds import kind_of
 
 # Expressions, which the API server compiles when they are stored
 
 _STRINGS: Final = ListOf(STRING)
-_LABELS: Final = MapOf(STRING)
-_KIND: Final = object_of({"group": STRING, "version": STRING, "kind": STRING})
-_RESOURCE: Final = object_of({"group": STRING, "version": STRING, "resource": STRING})
+
+
+def _texts(*names: str) -> dict[str, Type]:
+    return dict.fromkeys(names, STRING)
+
+
+_KIND: Final = object_of(_texts("group", "version", "kind"))
+_RESOURCE: Final = object_of(_texts("group", "version", "resource"))
 _USER: Final = object_of(
-    {
-        "username": STRING,
-        "uid": STRING,
-        "groups": _STRINGS,
-        "extra": MapOf(_STRINGS),
-    }
+    {**_texts("username", "uid"), "groups": _STRINGS, "extra": MapOf(_STRINGS)}
 )
 _REQUEST: Final = object_of(
     {
+        **_texts("subResource", "requestSubResource", "name", "namespace", "operation"),
         "kind": _KIND,
         "resource": _RESOURCE,
-        "subResource": STRING,
         "requestKind": _KIND,
         "requestResource": _RESOURCE,
-        "requestSubResource": STRING,
-        "name": STRING,
-        "namespace": STRING,
-        "operation": STRING,
         "userInfo": _USER,
         "dryRun": BOOL,
         "options": DYN,
     }
 )
+_METADATA: Final = object_of(
+    {
+        **_texts("name", "generateName", "namespace", "UID", "resourceVersion"),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), DYN),
+        **dict.fromkeys(("deletionGracePeriodSeconds", "generation"), INT),
+        **dict.fromkeys(("labels", "annotations"), MapOf(STRING)),
+        "finalizers": _STRINGS,
+    }
+)
 _NAMESPACE: Final = object_of(
     {
-        "metadata": object_of(
-            {
-                "name": STRING,
-                "generateName": STRING,
-                "namespace": STRING,
-                "labels": _LABELS,
-                "annotations": _LABELS,
-                "UID": STRING,
-                "creationTimestamp": DYN,
-                "deletionGracePeriodSeconds": INT,
-                "deletionTimestamp": DYN,
-                "generation": INT,
-                "resourceVersion": STRING,
-                "finalizers": _STRINGS,
-            }
-        ),
+        "metadata": _METADATA,
         "spec": object_of({"finalizers": _STRINGS}),
         "status": object_of({"conditions": DYN, "phase": STRING}),
     }

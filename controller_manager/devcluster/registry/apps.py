@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import (
-    NONE,
-    Strategy,
-)
+from controller_manager.devcluster.apiserver.strategy import NONE, Strategy
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import Cause, shown

@@ -22,9 +22,7 @@ from controller_manager.devcluster.storage import Stored
 
 from .schemas import keywords, objects
 from .schemas.rules import Rules
-from .schemas.validation import (
-    validate_value,
-)
+from .schemas.validation import validate_value
 
 # JSONPath, as far as columns of definitions need it (client-go/util/jsonpath):
 # ``.spec.replicas``, ``.metadata.annotations.a\.b``, ``['a.b']``, ``[0]``, ``[-1]``,

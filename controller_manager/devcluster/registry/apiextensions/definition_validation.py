@@ -23,19 +23,10 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.webhook import NO_AUTHORITY, authority_of
 
-from .schemas.definition import (
-    validate_schema,
-    validate_structure,
-)
-from .schemas.keywords import (
-    properties_of,
-)
-from .schemas.objects import (
-    validate_defaults,
-)
-from .schemas.rules import (
-    validate_costs,
-)
+from .schemas.definition import validate_schema, validate_structure
+from .schemas.keywords import properties_of
+from .schemas.objects import validate_defaults
+from .schemas.rules import validate_costs
 
 # Approval of definitions in groups of the Kubernetes project (pkg/apihelpers).
 
@@ -233,34 +224,20 @@ _FIELDS: Final = {
 
 # Schemas
 
-_AT_ROOT: Final = {
-    "description": "Description",
-    "type": "Type",
-    "format": "Format",
-    "title": "Title",
-    "maximum": "Maximum",
-    "exclusiveMaximum": "ExclusiveMaximum",
-    "minimum": "Minimum",
-    "exclusiveMinimum": "ExclusiveMinimum",
-    "maxLength": "MaxLength",
-    "minLength": "MinLength",
-    "pattern": "Pattern",
-    "maxItems": "MaxItems",
-    "minItems": "MinItems",
-    "uniqueItems": "UniqueItems",
-    "multipleOf": "MultipleOf",
-    "required": "Required",
-    "items": "Items",
-    "properties": "Properties",
-    "externalDocs": "ExternalDocs",
-    "example": "Example",
-    "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
-    "x-kubernetes-validations": "XValidations",
-}
-"""The fields at the root of a schema that are allowed with a status subresource.
+_AT_ROOT: Final = (
+    *("description", "type", "format", "title", "maximum", "exclusiveMaximum"),
+    *("minimum", "exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems"),
+    *("minItems", "uniqueItems", "multipleOf", "required", "items", "properties"),
+    *("externalDocs", "example", "x-kubernetes-preserve-unknown-fields"),
+    "x-kubernetes-validations",
+)
+"""The fields at the root of a schema that are allowed with a status subresource."""
 
-The names are those of Go, as the message lists them.
-"""
+
+def _in_go(name: str) -> str:
+    """Return the name of a field in Go, as the message lists it."""
+    words = name.replace("x-kubernetes", "x").split("-")
+    return "".join(each[0].upper() + each[1:] for each in words)
 
 
 def _validate_schema(version: JSON, field: str, *, has_status: bool) -> Iterator[Cause]:
@@ -290,7 +267,7 @@ def _validate_root(schema: JSON, path: str) -> Iterator[Cause]:
         )
         yield invalid(f"{path}.type", shown(type_), detail)
     if any(each not in _AT_ROOT for each in schema):
-        listed = " ".join(_AT_ROOT.values())
+        listed = " ".join(map(_in_go, _AT_ROOT))
         detail = (
             f"only [{listed}] fields are allowed at the root of the schema if the "
             "status subresource is enabled"

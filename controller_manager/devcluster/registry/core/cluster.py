@@ -8,10 +8,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver import strategy
-from controller_manager.devcluster.apiserver.strategy import (
-    Deletion,
-    Strategy,
-)
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label

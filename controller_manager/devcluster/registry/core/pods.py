@@ -23,9 +23,7 @@ from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
 
 from . import pod_updates
-from .templates import (
-    GENERIC_WORKLOAD,
-)
+from .templates import GENERIC_WORKLOAD
 
 
 class _Shown(NamedTuple):

@@ -19,10 +19,7 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.values import (
-    family_of,
-    parse_address,
-)
+from controller_manager.devcluster.validation.values import family_of, parse_address
 
 from . import service_validation
 

@@ -4,9 +4,7 @@ from typing import Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.kinds import (
-    kind_of,
-)
+from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
 from controller_manager.devcluster.validation.rules import Rule

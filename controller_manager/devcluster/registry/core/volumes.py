@@ -19,9 +19,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.rules import nested
 from controller_manager.devcluster.validation.text import table
-from controller_manager.devcluster.validation.values import (
-    validate_positive_quantity,
-)
+from controller_manager.devcluster.validation.values import validate_positive_quantity
 
 # What volumes and volume claims share
 
