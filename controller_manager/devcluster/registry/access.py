@@ -141,8 +141,7 @@ def _review(call: Call, review: JSON) -> JSON:
 
 
 REVIEWS: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "subjectaccessreviews",
+    "authorization.k8s.io/v1/subjectaccessreviews",
     rules="include OF_ANY_USER\nhook metadata",
 )
 STORAGE: Final = RESTStorage(REVIEWS.resource, create=_review)
@@ -154,8 +153,7 @@ def _review_self(call: Call, review: JSON) -> JSON:
 
 
 SELF_REVIEWS: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "selfsubjectaccessreviews",
+    "authorization.k8s.io/v1/selfsubjectaccessreviews",
     rules="""
         spec always:
           hook attributes
@@ -180,8 +178,7 @@ def _review_locally(call: Call, review: JSON) -> JSON:
 
 
 LOCAL_REVIEWS: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "localsubjectaccessreviews",
+    "authorization.k8s.io/v1/localsubjectaccessreviews",
     rules="include OF_ANY_USER\nhook local",
 )
 LOCAL_STORAGE: Final = RESTStorage(LOCAL_REVIEWS.resource, create=_review_locally)
@@ -220,10 +217,7 @@ def _review_rules(call: Call, review: JSON) -> JSON:
     }
 
 
-RULES_REVIEWS: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "selfsubjectrulesreviews",
-)
+RULES_REVIEWS: Final = kind_of("authorization.k8s.io/v1/selfsubjectrulesreviews")
 RULES_STORAGE: Final = RESTStorage(RULES_REVIEWS.resource, create=_review_rules)
 
 
@@ -268,10 +262,7 @@ def _review_token(call: Call, obj: JSON) -> JSON:
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
-TOKEN_REVIEWS: Final = kind_of(
-    "authentication.k8s.io/v1",
-    "tokenreviews",
-)
+TOKEN_REVIEWS: Final = kind_of("authentication.k8s.io/v1/tokenreviews")
 TOKEN_STORAGE: Final = RESTStorage(TOKEN_REVIEWS.resource, create=_review_token)
 
 # Reviews of users (``kubectl auth whoami``)
@@ -289,10 +280,7 @@ def _show_user(call: Call, obj: JSON) -> JSON:
     }
 
 
-SELF_SUBJECT_REVIEWS: Final = kind_of(
-    "authentication.k8s.io/v1",
-    "selfsubjectreviews",
-)
+SELF_SUBJECT_REVIEWS: Final = kind_of("authentication.k8s.io/v1/selfsubjectreviews")
 SELF_SUBJECT_STORAGE: Final = RESTStorage(
     SELF_SUBJECT_REVIEWS.resource, create=_show_user
 )

@@ -238,8 +238,7 @@ _POLICY_DEFAULTS: Final = {
 }
 
 VALIDATING_POLICIES: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "validatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     counts_generations=True,
     defaults=_POLICY_DEFAULTS,
     rules="""
@@ -255,8 +254,7 @@ VALIDATING_POLICIES: Final = kind_of(
         """,
 )
 MUTATING_POLICIES: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
     counts_generations=True,
     defaults=_POLICY_DEFAULTS,
     rules="""
@@ -314,8 +312,7 @@ _BINDING: Final = table("""
       include SELECTED RESOURCES
     """)
 VALIDATING_BINDINGS: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "validatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     counts_generations=True,
     defaults={"spec": {"matchResources": _MATCH_DEFAULTS}},
     printer="Name; PolicyName: .spec.policyName; ParamRef: reference; Age",
@@ -328,8 +325,7 @@ VALIDATING_BINDINGS: Final = kind_of(
         """,
 )
 MUTATING_BINDINGS: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "mutatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
     VALIDATING_BINDINGS.strategy,
     rules="""
         spec:

@@ -364,8 +364,7 @@ _DEFAULTS: Final = {
 _COLUMNS: Final = "Name; Webhooks integer: count .webhooks; Age"
 
 VALIDATING_WEBHOOKS: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "validatingwebhookconfigurations",
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     counts_generations=True,
     defaults={"webhooks[]": _DEFAULTS},
     rules="""
@@ -375,8 +374,7 @@ VALIDATING_WEBHOOKS: Final = kind_of(
     printer=_COLUMNS,
 )
 MUTATING_WEBHOOKS: Final = kind_of(
-    "admissionregistration.k8s.io/v1",
-    "mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     counts_generations=True,
     defaults={"webhooks[]": {**_DEFAULTS, "reinvocationPolicy": "Never"}},
     rules="""

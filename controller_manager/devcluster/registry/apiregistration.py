@@ -49,8 +49,7 @@ def _availability_text(obj: JSON) -> str:
 
 
 API_SERVICES: Final = kind_of(
-    "apiregistration.k8s.io/v1",
-    "apiservices",
+    "apiregistration.k8s.io/v1/apiservices",
     check_name=validate_path_segment,  # the rules check the rest
     defaults={"spec": {"service": {"port": 443}}},
     rules="""

@@ -98,8 +98,7 @@ def _controller(obj: JSON) -> str:
 
 
 CONTROLLER_REVISIONS: Final = kind_of(
-    "apps/v1",
-    "controllerrevisions",
+    "apps/v1/controllerrevisions",
     rules="""
         data: required pointer "data is mandatory"
         revision: not-negative
@@ -184,8 +183,7 @@ class _DaemonSetStrategy(Strategy):
 
 
 DAEMON_SETS: Final = kind_of(
-    "apps/v1",
-    "daemonsets",
+    "apps/v1/daemonsets",
     _DaemonSetStrategy(),
     counts_generations=True,
     defaults={"spec": {"revisionHistoryLimit": 10}},
@@ -251,8 +249,7 @@ def _default_deployment(obj: JSON) -> None:
 
 
 DEPLOYMENTS: Final = kind_of(
-    "apps/v1",
-    "deployments",
+    "apps/v1/deployments",
     counted_metadata="annotations",
     apply_defaults=_default_deployment,
     counts_generations=True,
@@ -298,8 +295,7 @@ DEPLOYMENTS: Final = kind_of(
 # ReplicaSet: keeps a number of equal pods running
 
 REPLICA_SETS: Final = kind_of(
-    "apps/v1",
-    "replicasets",
+    "apps/v1/replicasets",
     apply_defaults=templates.default_replicas,
     counts_generations=True,
     selectable_fields="status.replicas",
@@ -356,8 +352,7 @@ class _StatefulSetStrategy(Strategy):
 
 
 STATEFUL_SETS: Final = kind_of(
-    "apps/v1",
-    "statefulsets",
+    "apps/v1/statefulsets",
     _StatefulSetStrategy(),
     check_name=validate_label,  # the name is part of the host names of pods
     counts_generations=True,

@@ -288,8 +288,7 @@ def _targets(autoscaler: JSON) -> str:
 
 
 AUTOSCALERS: Final = kind_of(
-    "autoscaling/v2",
-    "horizontalpodautoscalers",
+    "autoscaling/v2/horizontalpodautoscalers",
     apply_defaults=_default_autoscaler,
     new_rules=_RULES,
     update_rules=_RULES,
@@ -404,8 +403,7 @@ def _of_cpu(part: JSON) -> JSON:
 
 
 OLD_AUTOSCALERS: Final = kind_of(
-    "autoscaling/v1",
-    "horizontalpodautoscalers",
+    "autoscaling/v1/horizontalpodautoscalers",
     AUTOSCALERS.strategy,
     conversion=Conversion(AUTOSCALERS, to_stored=_from_v1, from_stored=_to_v1),
 )

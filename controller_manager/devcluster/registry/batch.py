@@ -146,8 +146,7 @@ def _completions(obj: JSON) -> str:
 
 
 JOBS: Final = kind_of(
-    "batch/v1",
-    "jobs",
+    "batch/v1/jobs",
     _JobStrategy(),
     counts_generations=True,
     orphans_dependents=True,
@@ -275,8 +274,7 @@ _CRON_JOB: Final = table("""
     """)
 """The rules for new cron jobs and for updates, in which some old values may stay."""
 CRON_JOBS: Final = kind_of(
-    "batch/v1",
-    "cronjobs",
+    "batch/v1/cronjobs",
     apply_defaults=_default_cron_job,
     check_name=_name,
     counts_generations=True,

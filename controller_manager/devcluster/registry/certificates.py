@@ -203,8 +203,7 @@ def _replace_approval(old: JSON, new: JSON) -> JSON:
 
 
 SIGNING_REQUESTS: Final = kind_of(
-    "certificates.k8s.io/v1",
-    "certificatesigningrequests",
+    "certificates.k8s.io/v1/certificatesigningrequests",
     _SigningRequestStrategy(),
     kept=("spec",),
     new_rules="""
@@ -263,8 +262,7 @@ def _anchors(text: str, field: str) -> Iterator[Cause]:
 
 
 TRUST_BUNDLES: Final = kind_of(
-    "certificates.k8s.io/v1beta1",
-    "clustertrustbundles",
+    "certificates.k8s.io/v1beta1/clustertrustbundles",
     check_name=lambda *_: (),  # the rules compare it with the signer
     rules="hook named\nspec:\n  trustBundle: anchors default empty",
     update_rules="spec change:\n  signerName: immutable default empty",
@@ -275,8 +273,7 @@ TRUST_BUNDLES: Final = kind_of(
 # Pod certificate requests
 
 POD_REQUESTS: Final = kind_of(
-    "certificates.k8s.io/v1beta1",
-    "podcertificaterequests",
+    "certificates.k8s.io/v1beta1/podcertificaterequests",
     kept=("spec",),
     defaults={"spec": {"maxExpirationSeconds": 86400}},
     printer="""

@@ -37,8 +37,7 @@ def _election(strategy: str, field: str) -> list[Cause]:
 
 
 LEASES: Final = kind_of(
-    "coordination.k8s.io/v1",
-    "leases",
+    "coordination.k8s.io/v1/leases",
     allows_unconditional_update=False,
     dropped=("spec.preferredHolder", "spec.strategy"),
     rules="""
@@ -54,8 +53,7 @@ LEASES: Final = kind_of(
 )
 CANDIDATES: Final = GatedKind(
     kind_of(
-        "coordination.k8s.io/v1beta1",
-        "leasecandidates",
+        "coordination.k8s.io/v1beta1/leasecandidates",
         allows_unconditional_update=False,
         check_name=names.validate_config_key,
         rules="""
@@ -87,8 +85,7 @@ def _listed(obj: JSON) -> list[str]:
 
 
 STORAGE_VERSIONS: Final = kind_of(
-    "internal.apiserver.k8s.io/v1alpha1",
-    "storageversions",
+    "internal.apiserver.k8s.io/v1alpha1/storageversions",
     printer="""
         Name
         CommonEncodingVersion: .status.commonEncodingVersion or <unset>
@@ -115,8 +112,7 @@ def _state(migration: JSON) -> str:
 
 
 MIGRATIONS: Final = kind_of(
-    "storagemigration.k8s.io/v1beta1",
-    "storageversionmigrations",
+    "storagemigration.k8s.io/v1beta1/storageversionmigrations",
     counts_generations=True,
     rules="""
         spec:
@@ -153,8 +149,7 @@ def _by_precedence(items: Iterable[Stored]) -> Iterable[Stored]:
 
 
 SCHEMAS: Final = kind_of(
-    _GROUP_VERSION,
-    "flowschemas",
+    f"{_GROUP_VERSION}/flowschemas",
     apply_defaults=_default_precedence,
     in_table_order=_by_precedence,
     counts_generations=True,
@@ -202,8 +197,7 @@ _LEVEL: Final = {
 }
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 LEVELS: Final = kind_of(
-    _GROUP_VERSION,
-    "prioritylevelconfigurations",
+    f"{_GROUP_VERSION}/prioritylevelconfigurations",
     apply_defaults=_default_level,
     counts_generations=True,
     rules="""

@@ -90,8 +90,7 @@ def _source(obj: JSON) -> str:
 
 
 CORE_EVENTS: Final = kind_of(
-    "v1",
-    "events",
+    "v1/events",
     selectable_fields="""
         involvedObject.kind involvedObject.namespace involvedObject.name
         involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion
@@ -170,8 +169,7 @@ def _unset(_: Any, field: str) -> Iterator[Cause]:
 
 
 EVENTS: Final = kind_of(
-    "events.k8s.io/v1",
-    "events",
+    "events.k8s.io/v1/events",
     CORE_EVENTS.strategy,
     # Rules see the stored form.
     new_rules="""

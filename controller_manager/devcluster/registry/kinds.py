@@ -86,8 +86,7 @@ class Facts(TypedDict, total=False):
 
 
 def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
-    group_version: str,
-    plural: str,
+    path: str,
     like: strategy.Strategy = _GENERIC,
     *,
     replace: Mapping[str, Replace] | None = None,
@@ -99,7 +98,7 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
     gated: Mapping[Gate, Facts] = MappingProxyType({}),
     **facts: Unpack[Facts],
 ) -> Kind:
-    """Return the kind of a resource of Kubernetes, with its subresources.
+    """Return the kind of a resource of Kubernetes, such as ``apps/v1/deployments``.
 
     Its strategy is that of `like` with other facts, and with those of `gated` while a
     gate is on. `replace` and `validate` have the functions of subresources, by their
@@ -108,6 +107,7 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
     Kubernetes 1.36 does not have.
     """
     names = calling_module()
+    group_version, _, plural = path.rpartition("/")
     group, _, version = group_version.rpartition("/")
     resources = built_in_resources()[group_version]
     found = resources[plural]

@@ -67,8 +67,7 @@ def _more(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
 
 
 SERVICE_CIDRS: Final = kind_of(
-    "networking.k8s.io/v1",
-    "servicecidrs",
+    "networking.k8s.io/v1/servicecidrs",
     rules="spec:\n  cidrs: ranges default empty",
     update_rules="spec change:\n  hook more",
     printer="Name; CIDRs: join .spec.cidrs; Age",
@@ -138,8 +137,7 @@ def _parent(address: JSON) -> str:
 
 
 IP_ADDRESSES: Final = kind_of(
-    "networking.k8s.io/v1",
-    "ipaddresses",
+    "networking.k8s.io/v1/ipaddresses",
     check_name=_canonical,
     rules="""
         spec:
@@ -199,8 +197,7 @@ def _parameters(ingress_class: JSON) -> str:
 
 
 INGRESS_CLASSES: Final = kind_of(
-    "networking.k8s.io/v1",
-    "ingressclasses",
+    "networking.k8s.io/v1/ingressclasses",
     counts_generations=True,
     defaults={"spec": {"parameters": {"scope": "Cluster"}}},
     rules="""
@@ -318,8 +315,7 @@ _BACKEND: Final = table("""
         hook service_port
     """)
 INGRESSES: Final = kind_of(
-    "networking.k8s.io/v1",
-    "ingresses",
+    "networking.k8s.io/v1/ingresses",
     counts_generations=True,
     rules="""
         spec:
@@ -475,8 +471,7 @@ def _default_policy(obj: JSON) -> None:
 
 
 NETWORK_POLICIES: Final = kind_of(
-    "networking.k8s.io/v1",
-    "networkpolicies",
+    "networking.k8s.io/v1/networkpolicies",
     apply_defaults=_default_policy,
     counts_generations=True,
     new_rules=_POLICY,

@@ -36,8 +36,7 @@ def _limit(value: Any, field: str) -> Iterator[statuses.Cause | str]:
 
 
 BUDGETS: Final = kind_of(
-    "policy/v1",
-    "poddisruptionbudgets",
+    "policy/v1/poddisruptionbudgets",
     counts_generations=True,
     rules="""
         spec:

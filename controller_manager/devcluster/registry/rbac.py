@@ -39,8 +39,7 @@ _RULE: Final = table("""
       resources: required "resource rules must supply at least one resource"
     """)
 ROLES: Final = kind_of(
-    "rbac.authorization.k8s.io/v1",
-    "roles",
+    "rbac.authorization.k8s.io/v1/roles",
     check_name=validate_path_segment,
     rules="""
         rules[]:
@@ -51,8 +50,7 @@ ROLES: Final = kind_of(
         """,
 )
 CLUSTER_ROLES: Final = kind_of(
-    "rbac.authorization.k8s.io/v1",
-    "clusterroles",
+    "rbac.authorization.k8s.io/v1/clusterroles",
     check_name=validate_path_segment,
     rules="""
         rules[]:
@@ -125,8 +123,7 @@ _SUBJECT: Final = table("""
       apiGroup: enum rbac.authorization.k8s.io default empty
     """)
 ROLE_BINDINGS: Final = kind_of(
-    "rbac.authorization.k8s.io/v1",
-    "rolebindings",
+    "rbac.authorization.k8s.io/v1/rolebindings",
     apply_defaults=_default_groups,
     check_name=validate_path_segment,
     rules="""
@@ -148,8 +145,7 @@ ROLE_BINDINGS: Final = kind_of(
         """,
 )
 CLUSTER_ROLE_BINDINGS: Final = kind_of(
-    "rbac.authorization.k8s.io/v1",
-    "clusterrolebindings",
+    "rbac.authorization.k8s.io/v1/clusterrolebindings",
     ROLE_BINDINGS.strategy,
     rules="""
         roleRef always:

@@ -26,8 +26,7 @@ def _fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
 # Classes
 
 DEVICE_CLASSES: Final = kind_of(
-    "resource.k8s.io/v1",
-    "deviceclasses",
+    "resource.k8s.io/v1/deviceclasses",
     counts_generations=True,
     printer="Name; Age",
 )
@@ -66,8 +65,7 @@ def _default_claim(obj: JSON) -> None:
 
 
 CLAIMS: Final = kind_of(
-    "resource.k8s.io/v1",
-    "resourceclaims",
+    "resource.k8s.io/v1/resourceclaims",
     apply_defaults=_default_claim,
     returns_deleted=True,
     update_rules="spec: immutable",
@@ -93,8 +91,7 @@ def _default_claim_template(obj: JSON) -> None:
 
 
 CLAIM_TEMPLATES: Final = kind_of(
-    "resource.k8s.io/v1",
-    "resourceclaimtemplates",
+    "resource.k8s.io/v1/resourceclaimtemplates",
     apply_defaults=_default_claim_template,
     returns_deleted=True,
     rules="""
@@ -124,8 +121,7 @@ def _time_devices(_: JSON, new: JSON, now: datetime) -> None:
 
 
 SLICES: Final = kind_of(
-    "resource.k8s.io/v1",
-    "resourceslices",
+    "resource.k8s.io/v1/resourceslices",
     prepare_for_create=_time_new_devices,
     stamp=_time_devices,
     counts_generations=True,
@@ -171,8 +167,7 @@ def _time_taint(old: JSON, new: JSON, now: datetime) -> None:
 
 
 TAINT_RULES: Final = kind_of(
-    "resource.k8s.io/v1beta2",
-    "devicetaintrules",
+    "resource.k8s.io/v1beta2/devicetaintrules",
     prepare_for_create=_time_new_taint,
     stamp=_time_taint,
     counts_generations=True,
@@ -196,8 +191,7 @@ def _errors(request: JSON) -> int:
 
 
 POOL_REQUESTS: Final = kind_of(
-    "resource.k8s.io/v1alpha3",
-    "resourcepoolstatusrequests",
+    "resource.k8s.io/v1alpha3/resourcepoolstatusrequests",
     printer="""
         Name
         Driver: .spec.driver

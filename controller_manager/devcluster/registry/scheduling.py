@@ -76,8 +76,7 @@ class _PriorityClassStrategy(Strategy):
 
 
 PRIORITY_CLASSES: Final = kind_of(
-    "scheduling.k8s.io/v1",
-    "priorityclasses",
+    "scheduling.k8s.io/v1/priorityclasses",
     _PriorityClassStrategy(),
     counts_generations=True,
     defaults={"preemptionPolicy": LOWER_PRIORITY},
@@ -144,8 +143,7 @@ _POLICY: Final = table("""
 """How a group of pods is scheduled."""
 
 POD_GROUPS: Final = kind_of(
-    "scheduling.k8s.io/v1alpha2",
-    "podgroups",
+    "scheduling.k8s.io/v1alpha2/podgroups",
     defaults={"spec": {"disruptionMode": "Pod"}},
     rules="""
         spec:
@@ -167,8 +165,7 @@ def _named(template: JSON) -> JSON:
 
 
 WORKLOADS: Final = kind_of(
-    "scheduling.k8s.io/v1alpha2",
-    "workloads",
+    "scheduling.k8s.io/v1alpha2/workloads",
     rules="""
         spec:
           controllerRef:

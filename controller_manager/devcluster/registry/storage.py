@@ -60,8 +60,7 @@ def _expands(storage_class: JSON) -> str:
 
 
 STORAGE_CLASSES: Final = kind_of(
-    "storage.k8s.io/v1",
-    "storageclasses",
+    "storage.k8s.io/v1/storageclasses",
     returns_deleted=True,
     defaults={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     rules="""
@@ -109,8 +108,7 @@ def set_default_class(claim: JSON, storage: Storage) -> None:
 # Volume attributes classes
 
 ATTRIBUTES_CLASSES: Final = kind_of(
-    "storage.k8s.io/v1",
-    "volumeattributesclasses",
+    "storage.k8s.io/v1/volumeattributesclasses",
     returns_deleted=True,
     rules="""
         driverName: provisioner default empty
@@ -165,8 +163,7 @@ def _audiences(driver: JSON) -> str:
 
 
 DRIVERS: Final = kind_of(
-    "storage.k8s.io/v1",
-    "csidrivers",
+    "storage.k8s.io/v1/csidrivers",
     returns_deleted=True,
     defaults={
         "spec": {
@@ -234,8 +231,7 @@ def _drivers(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
 
 
 CSI_NODES: Final = kind_of(
-    "storage.k8s.io/v1",
-    "csinodes",
+    "storage.k8s.io/v1/csinodes",
     returns_deleted=True,
     defaults={"spec": {"drivers": []}},
     rules="""
@@ -259,8 +255,7 @@ CSI_NODES: Final = kind_of(
 # Capacities
 
 CAPACITIES: Final = kind_of(
-    "storage.k8s.io/v1",
-    "csistoragecapacities",
+    "storage.k8s.io/v1/csistoragecapacities",
     rules="""
         nodeTopology: selector
         storageClassName: subdomain default empty
@@ -288,8 +283,7 @@ def _sizes(status: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
 
 
 ATTACHMENTS: Final = kind_of(
-    "storage.k8s.io/v1",
-    "volumeattachments",
+    "storage.k8s.io/v1/volumeattachments",
     returns_deleted=True,
     rules="""
         spec:

@@ -54,7 +54,7 @@ def test_the_tool_writes_the_file_of_a_list(tmp_path: Path) -> None:
 
 def test_a_resource_that_kubernetes_does_not_have_is_no_kind() -> None:
     with pytest.raises(KeyError, match="deploymnets"):
-        kind_of("apps/v1", "deploymnets", Strategy())
+        kind_of("apps/v1/deploymnets", Strategy())
 
 
 def test_two_kinds_with_one_name_have_two_models() -> None:

@@ -427,8 +427,7 @@ def _storage_versions(definition: JSON) -> list[str]:
 
 
 KIND: Final = kind_of(
-    "apiextensions.k8s.io/v1",
-    "customresourcedefinitions",
+    "apiextensions.k8s.io/v1/customresourcedefinitions",
     apply_defaults=_default_definition,
     prepare_for_create=_hold_deletion,
     prepare_for_update=_add_stored_version,

@@ -21,8 +21,7 @@ from controller_manager.devcluster.validation.values import validate_quantity
 # ComponentStatus: old clients list it; the list is always empty
 
 COMPONENT_STATUSES: Final = kind_of(
-    "v1",
-    "componentstatuses",
+    "v1/componentstatuses",
     printer="""
         Name
         Status: join .conditions[].status
@@ -75,8 +74,7 @@ class _NamespaceStrategy(Strategy):
 
 
 NAMESPACES: Final = kind_of(
-    "v1",
-    "namespaces",
+    "v1/namespaces",
     _NamespaceStrategy(),
     check_name=validate_label,
     kept=("spec",),  # only ``finalize`` changes the finalizers
@@ -161,8 +159,7 @@ _external: Final = partial(_address, type_="ExternalIP")
 
 
 NODES: Final = kind_of(
-    "v1",
-    "nodes",
+    "v1/nodes",
     apply_defaults=_default_ranges,
     absent_fields={"spec.unschedulable": "false"},
     selectable_fields="spec.unschedulable",
@@ -196,8 +193,7 @@ def _overhead(overhead: JSON, path: str, _: JSON) -> Iterator[Cause]:
 
 
 RUNTIME_CLASSES: Final = kind_of(
-    "node.k8s.io/v1",
-    "runtimeclasses",
+    "node.k8s.io/v1/runtimeclasses",
     rules="""
         handler: label default empty
         overhead:

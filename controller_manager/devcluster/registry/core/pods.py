@@ -402,8 +402,7 @@ _GATED: Final = {
 """The condition of a new pod with scheduling gates."""
 
 KIND: Final = kind_of(
-    "v1",
-    "pods",
+    "v1/pods",
     _PodStrategy(),
     apply_defaults=_default_pod,
     absent_fields={"spec.hostNetwork": "false"},
@@ -457,8 +456,5 @@ def bind_pod(call: Call, obj: JSON) -> JSON:
     return statuses.success(201)
 
 
-BINDINGS: Final = kind_of(
-    "v1",
-    "bindings",
-)
+BINDINGS: Final = kind_of("v1/bindings")
 BINDING_STORAGE: Final = RESTStorage(BINDINGS.resource, create=bind_pod)

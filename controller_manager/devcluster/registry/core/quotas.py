@@ -164,8 +164,7 @@ _limit: Final = partial(_used, limits=True)
 
 
 QUOTAS: Final = kind_of(
-    "v1",
-    "resourcequotas",
+    "v1/resourcequotas",
     defaults={"spec": {}, "status": {}},
     returns_deleted=True,
     rules="""
@@ -321,8 +320,7 @@ def _fill_in(item: JSON, field: str, source: str) -> None:
 
 
 LIMIT_RANGES: Final = kind_of(
-    "v1",
-    "limitranges",
+    "v1/limitranges",
     apply_defaults=_default_limits,
     rules="""
         spec:

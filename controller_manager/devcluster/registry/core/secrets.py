@@ -74,8 +74,7 @@ def _size(obj: JSON, _: str, __: JSON) -> Iterator[statuses.Cause]:
 
 
 CONFIG_MAPS: Final = kind_of(
-    "v1",
-    "configmaps",
+    "v1/configmaps",
     rules="""
         hook data
         binaryData{}: config-key keys
@@ -150,8 +149,7 @@ def _default_secret(obj: JSON) -> None:
 
 
 SECRETS: Final = kind_of(
-    "v1",
-    "secrets",
+    "v1/secrets",
     apply_defaults=_default_secret,
     rules="""
         data{}: config-key keys
@@ -214,8 +212,7 @@ def _may_be_used(secret: secrets.Secret, now: datetime) -> bool:
 
 
 SERVICE_ACCOUNTS: Final = kind_of(
-    "v1",
-    "serviceaccounts",
+    "v1/serviceaccounts",
     returns_deleted=True,
     printer="Name; Secrets: count .secrets or 0; Age",
 )

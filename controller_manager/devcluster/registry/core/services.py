@@ -81,8 +81,7 @@ def _slice_endpoints(obj: JSON) -> list[str]:
 
 
 SLICES: Final = kind_of(
-    "discovery.k8s.io/v1",
-    "endpointslices",
+    "discovery.k8s.io/v1/endpointslices",
     counted_metadata="labels",
     counts_generations=True,
     defaults={"ports[]": {"name": "", "protocol": "TCP"}},
@@ -144,8 +143,7 @@ def _addresses(subset: JSON) -> list[str]:
 
 
 ENDPOINTS: Final = kind_of(
-    "v1",
-    "endpoints",
+    "v1/endpoints",
     defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
     rules="""
         subsets[]:
@@ -332,8 +330,7 @@ class _ServiceStrategy(strategy.Strategy):
 
 
 KIND: Final = kind_of(
-    "v1",
-    "services",
+    "v1/services",
     _ServiceStrategy(),
     apply_defaults=_default_service,
     check_name=validate_service_name,

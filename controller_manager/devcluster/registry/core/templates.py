@@ -80,8 +80,7 @@ def default_replicas(obj: JSON) -> None:
 
 
 POD_TEMPLATES: Final = kind_of(
-    "v1",
-    "podtemplates",
+    "v1/podtemplates",
     apply_defaults=default_template,
     counts_generations=True,
     rules=POD_TEMPLATE,
@@ -117,8 +116,7 @@ def _controller_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
 _ALWAYS_RESTARTS: Final = always_restarts("ReplicationController")
 
 CONTROLLERS: Final = kind_of(
-    "v1",
-    "replicationcontrollers",
+    "v1/replicationcontrollers",
     apply_defaults=_default_controller,
     counts_generations=True,
     label_selector=equality_selector,

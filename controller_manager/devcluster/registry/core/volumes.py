@@ -177,8 +177,7 @@ def _bound_modes(claim: JSON) -> str:
 
 
 CLAIMS: Final = kind_of(
-    "v1",
-    "persistentvolumeclaims",
+    "v1/persistentvolumeclaims",
     prepare_for_create=_copy_source,
     apply_defaults=default_claim,
     returns_deleted=True,
@@ -266,8 +265,7 @@ def _modes(volume: JSON) -> str:
 
 
 VOLUMES: Final = kind_of(
-    "v1",
-    "persistentvolumes",
+    "v1/persistentvolumes",
     prepare_for_create=_enter_first_phase,
     stamp=_enter_phase,
     apply_defaults=_default_volume,
