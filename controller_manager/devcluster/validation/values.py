@@ -134,14 +134,10 @@ def selects(selector: JSON | None, labels: dict[str, str]) -> bool:
     """
     try:
         return selector is not None and selectors.compile_selector(
-            _typed(selector)
+            msgspec.convert(selector or {}, selectors.LabelSelector)
         ).matches(labels)
     except selectors.SelectorError:
         return True
-
-
-def _typed(selector: JSON | None) -> selectors.LabelSelector:
-    return msgspec.convert(selector or {}, selectors.LabelSelector)
 
 
 # Ports
