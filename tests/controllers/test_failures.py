@@ -125,9 +125,7 @@ async def test_pods_become_available_in_time_though_another_is_refused(
         assert await _available(user, resource) == 2
 
 
-async def test_pods_of_a_set_become_available_in_time_though_another_is_refused(
-    cluster: Cluster, user: User
-) -> None:
+async def test_pods_become_available_in_time(cluster: Cluster, user: User) -> None:
     """The same for a stateful set, whose pods do not wait for each other."""
     body = replica_set_json("web", minReadySeconds=5, podManagementPolicy="Parallel")
     body |= {"kind": "StatefulSet"}
@@ -142,9 +140,7 @@ async def test_pods_of_a_set_become_available_in_time_though_another_is_refused(
         assert await _available(user, STATEFUL_SETS) == 2
 
 
-async def test_a_job_whose_pods_are_refused_ends_at_its_deadline(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_refused_job_has_its_deadline(cluster: Cluster, user: User) -> None:
     """Not at the next retry, which comes up to a minute later."""
     transport = Refusing(cluster, creations_after(0))
     spec = {"activeDeadlineSeconds": 70, "template": _of_job()}

@@ -100,9 +100,7 @@ async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
     assert (times.count(0), times[40:]) == (40, [1, 3, 7, 15, 31])
 
 
-async def test_the_first_healthy_pod_brings_the_others(
-    cluster: Cluster, node: Node
-) -> None:
+async def test_a_healthy_pod_brings_the_others(cluster: Cluster, node: Node) -> None:
     async with running(cluster, node):
         await make(node, 10)
         await settle(20)
@@ -113,9 +111,7 @@ async def test_the_first_healthy_pod_brings_the_others(
     assert node.of("web")[-10:] == [31] * 10
 
 
-async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
-    cluster: Cluster, node: Node
-) -> None:
+async def test_waiting_for_an_image_is_healthy(cluster: Cluster, node: Node) -> None:
     """After ten seconds: it has not failed at once."""
     async with running(cluster, node):
         await make(node, 5)
@@ -127,9 +123,7 @@ async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
         assert phases.count("Pending") == 5
 
 
-async def test_a_change_of_the_owner_is_tried_at_once(
-    cluster: Cluster, node: Node
-) -> None:
+async def test_a_changed_owner_is_tried_at_once(cluster: Cluster, node: Node) -> None:
     async with running(cluster, node):
         await make(node, 1)
         await settle(40.5)
@@ -139,9 +133,7 @@ async def test_a_change_of_the_owner_is_tried_at_once(
     assert node.of("web") == [40, 104]
 
 
-async def test_healthy_pods_beside_a_failing_one_do_not_end_its_delay(
-    cluster: Cluster, node: Node
-) -> None:
+async def test_healthy_pods_end_no_delay(cluster: Cluster, node: Node) -> None:
     """Only a replacement that is healthy does."""
     node.fails = lambda _: False
     async with running(cluster, node):

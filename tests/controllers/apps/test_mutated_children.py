@@ -180,9 +180,7 @@ async def test_a_deployment_says_which_field_of_its_replica_sets_is_changed(
     assert (told, status.replicas) == ({("Warning", message)}, 2)
 
 
-async def test_a_changed_deployment_is_tried_at_once(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_changed_deployment_is_tried(cluster: Cluster, user: User) -> None:
     """Without a template that the mutation leaves as it is, by a dry run only."""
     async with running(cluster) as recording:
         await deploy(user)
@@ -197,9 +195,7 @@ async def test_a_changed_deployment_is_tried_at_once(
     assert len(await user.replica_sets()) == 1
 
 
-async def test_a_size_that_changes_meanwhile_creates_no_replica_set(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_size_makes_no_replica_set(cluster: Cluster, user: User) -> None:
     """The pods of the changed replica set are scaled, as those of any old one."""
     async with running(cluster):
         await deploy(user)
@@ -302,9 +298,7 @@ class NoDryRuns(RecordingTransport):
         return refusal(self._code, reason, "no dry runs")
 
 
-async def test_the_strategy_recreate_keeps_the_pods_of_the_changed_replica_set(
-    cluster: Cluster, user: User
-) -> None:
+async def test_recreate_keeps_the_changed_pods(cluster: Cluster, user: User) -> None:
     """It scaled them to zero at once, and waited without any pod."""
     async with running(cluster) as recording:
         await deploy(user, "Recreate")
@@ -363,9 +357,7 @@ async def test_a_deployment_whose_dry_runs_are_refused_waits(
         assert await updated(user) == 2
 
 
-async def test_a_changed_replica_set_that_is_deleted_is_created_again(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_deleted_one_is_created_again(cluster: Cluster, user: User) -> None:
     """Otherwise the deployment would have no pods until the mutation ends."""
     async with running(cluster):
         await deploy(user)
@@ -378,9 +370,7 @@ async def test_a_changed_replica_set_that_is_deleted_is_created_again(
         assert again.status.replicas == 2
 
 
-async def test_a_replica_set_that_loses_its_labels_is_told_of(
-    cluster: Cluster, user: User
-) -> None:
+async def test_lost_labels_are_told_of(cluster: Cluster, user: User) -> None:
     """The deployment releases it, and created hundreds a second."""
     relabel = patch("replace", "/metadata/labels", "{'other': 'x'}")
     async with running(cluster, relabel):

@@ -151,9 +151,7 @@ class Lossy(Faulty):
 
 @by_kind
 @pytest.mark.parametrize("how", ["before", "after", "500"])
-async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
-    cluster: Cluster, kind: Kind, how: str
-) -> None:
+async def test_lost_answers_add_no_pod(cluster: Cluster, kind: Kind, how: str) -> None:
     lossy, most = Lossy(cluster, how), 0
     async with running(cluster, kind, gate=True, transport=lossy) as (operator, _):
         await operator.create(kind.resource, kind.body)

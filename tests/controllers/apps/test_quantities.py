@@ -67,9 +67,7 @@ async def test_a_quantity_that_is_written_in_another_way_starts_no_rollout(
             assert same is (templates == 1)
 
 
-async def test_a_restarted_manager_keeps_templates_that_differ_by_a_format(
-    cluster: Cluster, user: User
-) -> None:
+async def test_another_format_is_no_template(cluster: Cluster, user: User) -> None:
     """So it is when this program replaces a manager that wrote the history."""
     config = make_config(controllers=CONTROLLERS)
     made = deployment_json()

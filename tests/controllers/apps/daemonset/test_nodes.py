@@ -99,9 +99,7 @@ BELOW = {"key": "load", "operator": "Lt", "value": "9", "effect": "NoSchedule"}
         (["load=5:NoSchedule"], {"tolerations": [BELOW]}, Fit.KEEP),
     ],
 )
-def test_a_node_fits_by_its_taints_and_labels(
-    taints: list[str], spec: JSON, expected: Fit
-) -> None:
+def test_taints_and_labels_decide(taints: list[str], spec: JSON, expected: Fit) -> None:
     assert fit(*taints, **spec) is expected
 
 
@@ -240,9 +238,7 @@ def test_a_failed_pod_stays_while_there_is_a_delay(surges: bool) -> None:
 @pytest.mark.parametrize(
     "seen", [sickly(), sickly(surges=True), sickly(LEAVING, surges=True)]
 )
-def test_a_node_whose_failed_pod_others_deleted_gets_none_before_the_delay_ends(
-    seen: DaemonPods,
-) -> None:
+def test_a_failed_pod_that_others_deleted_is_delayed_too(seen: DaemonPods) -> None:
     """Also with surge, beside a pod that is being deleted."""
     delays = Delays({"n3": 4.0, "n1": 1.0}, {"n3": 4.0})
     assert manage_pods(seen, delays, NOW) == Plan(requeue_after=4.0)
@@ -317,9 +313,7 @@ def test_no_field_of_the_template_is_lost() -> None:
     ("annotation", "more"),
     [("12", {"pod-template-generation": "12"}), ("twelve", {}), ("", {})],
 )
-def test_labels_tell_the_revision_and_the_template_generation(
-    annotation: str, more: JSON
-) -> None:
+def test_labels_tell_revision_and_generation(annotation: str, more: JSON) -> None:
     """The generation is deprecated; an annotation that is no number is ignored."""
     templates = PodTemplates(with_generation(annotation), "h")
     labels = {"app": "agent", "controller-revision-hash": "h", **more}
@@ -340,9 +334,7 @@ def test_labels_tell_the_revision_and_the_template_generation(
         ({"affinity": for_node("n1", "n2")}, ""),
     ],
 )
-def test_a_pod_is_for_the_node_that_it_has_or_asks_for(
-    spec: JSON, expected: str
-) -> None:
+def test_a_pod_is_for_the_node_that_it_asks_for(spec: JSON, expected: str) -> None:
     """A pod of another client may belong to no certain node."""
     assert target_of(msgspec.convert({"spec": spec}, Pod)) == expected
 
@@ -449,9 +441,7 @@ async def cause_a_sync(operator: Operator, pod: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_pod_on_a_node_that_came_back_stays_before_the_node_is_processed(
-    cluster: Cluster,
-) -> None:
+async def test_a_pod_stays_before_its_new_node_is_processed(cluster: Cluster) -> None:
     """The fit of a node that the compiled template lacks is computed at once."""
     async with held_node_workers(cluster, "n1", "n2") as (operator, may_look):
         await operator.run_all()
@@ -467,9 +457,7 @@ async def test_a_pod_on_a_node_that_came_back_stays_before_the_node_is_processed
 
 
 @pytest.mark.looptime
-async def test_a_pod_on_an_unknown_node_that_does_not_fit_is_deleted_at_once(
-    cluster: Cluster,
-) -> None:
+async def test_an_unfit_pod_on_an_unknown_node_is_deleted(cluster: Cluster) -> None:
     """The fit is that of the cached node; unknown nodes are not spared."""
     async with held_node_workers(cluster, "n1", "n2") as (operator, may_look):
         await operator.run_all()
@@ -484,9 +472,7 @@ async def test_a_pod_on_an_unknown_node_that_does_not_fit_is_deleted_at_once(
 
 
 @pytest.mark.looptime
-async def test_no_pod_is_created_on_a_node_that_has_just_ceased_to_fit(
-    cluster: Cluster,
-) -> None:
+async def test_no_pod_is_created_on_a_node_that_fits_no_more(cluster: Cluster) -> None:
     """Nor for a node that is gone, although both were suitable before."""
     async with held_node_workers(cluster, "n1", "n2", "n3") as (operator, may_look):
         await operator.run_all()

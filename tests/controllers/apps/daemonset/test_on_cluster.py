@@ -55,9 +55,7 @@ async def test_a_pod_that_is_not_bound_leaves_a_node_that_stops_to_fit(
         assert await operator.numbers() == (1, 1, 1, 0, 0)
 
 
-async def test_a_taint_under_a_running_pod_changes_the_status_at_once(
-    cluster: Cluster,
-) -> None:
+async def test_a_taint_under_a_pod_changes_the_status(cluster: Cluster) -> None:
     """Upstream's status does not change before something else causes a sync."""
     async with running(cluster, "n1", "n2") as (operator, recording):
         await operator.run_all()
@@ -71,9 +69,7 @@ async def test_a_taint_under_a_running_pod_changes_the_status_at_once(
     assert pods_written(recording) == ["POST", "POST"]
 
 
-async def test_a_node_that_is_deleted_changes_the_status_at_once(
-    cluster: Cluster,
-) -> None:
+async def test_a_deleted_node_changes_the_status_at_once(cluster: Cluster) -> None:
     """The pod garbage collector deletes bound pods, the controller unbound pods."""
     async with running(cluster, "n1", "n2", "n3") as (operator, _):
         (first,) = (await operator.placed())["n1"]
@@ -86,9 +82,7 @@ async def test_a_node_that_is_deleted_changes_the_status_at_once(
         assert await operator.numbers() == (1, 1, 1, 0, 0)
 
 
-async def test_a_node_that_comes_back_without_fitting_loses_its_pod(
-    cluster: Cluster,
-) -> None:
+async def test_a_node_that_comes_back_unfit_loses_its_pod(cluster: Cluster) -> None:
     """The pod still names the node, but this is another node now."""
     async with running(cluster, "n1", "n2") as (operator, _):
         await operator.run_all()
@@ -102,9 +96,7 @@ async def test_a_node_that_comes_back_without_fitting_loses_its_pod(
         assert await operator.numbers() == (1, 1, 1, 1, 1)
 
 
-async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
-    cluster: Cluster,
-) -> None:
+async def test_only_the_deletion_of_a_failed_pod_is_an_event(cluster: Cluster) -> None:
     """Not a pod that is deleted because its node does not fit any more."""
     async with running(cluster, "n1", "n2") as (operator, _):
         await operator.run_all()
@@ -139,9 +131,7 @@ async def daemon_controller(
         yield found, manager
 
 
-async def test_a_daemon_set_that_selects_all_pods_only_gets_a_warning(
-    cluster: Cluster,
-) -> None:
+async def test_a_daemon_set_that_selects_all_is_only_warned(cluster: Cluster) -> None:
     """API servers refuse it now, but did not always."""
     operator = Operator(cluster)
     await operator.add_node("n1")
@@ -285,9 +275,7 @@ async def test_a_standby_keeps_no_changed_nodes(cluster: Cluster) -> None:
     synced.assert_not_called()
 
 
-async def test_no_state_is_kept_of_a_daemon_set_that_is_deleted_during_a_sync(
-    cluster: Cluster,
-) -> None:
+async def test_no_state_is_kept_of_a_set_deleted_in_a_sync(cluster: Cluster) -> None:
     """The next sync drops state that a sync kept after the deletion."""
     async with daemon_controller(cluster) as (controller, manager):
         key = "default/gone"

@@ -116,9 +116,7 @@ async def test_equal_revisions_are_united(cluster: Cluster, operator: Operator) 
         assert await operator.numbers() == (2, 2, 2, 2, 0)
 
 
-async def test_uniting_revisions_makes_no_old_pod_current(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_no_old_pod_becomes_current(cluster: Cluster, operator: Operator) -> None:
     """Only the pods of the united revisions get the label of the one that stays.
 
     Upstream labels all pods, and then never updates those of former templates.
@@ -143,9 +141,7 @@ async def test_uniting_revisions_makes_no_old_pod_current(
         assert await operator.numbers() == (2, 2, 1, 2, 0)
 
 
-async def test_the_oldest_revisions_go_unless_a_pod_has_them(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_the_oldest_unused_ones_go(cluster: Cluster, operator: Operator) -> None:
     async with running(cluster, "n1", **ON_DELETE, revisionHistoryLimit=1):
         await operator.run_all()
         for seconds in range(1, 5):
@@ -154,9 +150,7 @@ async def test_the_oldest_revisions_go_unless_a_pod_has_them(
         assert sorted(number for number, _ in left) == [1, 5]
 
 
-async def test_a_user_may_create_and_delete_revisions(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_users_may_make_and_delete(cluster: Cluster, operator: Operator) -> None:
     """As upstream's conformance test of revisions does with a second, equal one.
 
     It sees both, until something else causes a sync, and deletes the first itself.
@@ -179,9 +173,7 @@ async def test_a_user_may_create_and_delete_revisions(
         assert {number for number, _ in (await seen(operator)).values()} == {2, 3}
 
 
-async def test_pods_of_upstreams_revision_are_taken_over(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_upstreams_pods_are_taken(cluster: Cluster, operator: Operator) -> None:
     """It has another name for the same template; a lost one is created again."""
     data = await data_of_agent(operator)
     await store(operator, "agent-b", data, label="b")
@@ -198,9 +190,7 @@ async def test_pods_of_upstreams_revision_are_taken_over(
     assert await operator.numbers() == (2, 2, 2, 2, 0)
 
 
-async def test_a_revision_without_its_label_gets_its_name(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_a_lost_label_is_restored(cluster: Cluster, operator: Operator) -> None:
     """As written by managers before the label existed."""
     await store(operator, "agent-old", await data_of_agent(operator))
     async with running(cluster, "n1"):
@@ -210,9 +200,7 @@ async def test_a_revision_without_its_label_gets_its_name(
         assert (pod.metadata.labels or {})[HASH] == "agent-old"
 
 
-async def test_a_revision_of_a_former_daemon_set_is_made_again(
-    cluster: Cluster, operator: Operator
-) -> None:
+async def test_a_former_one_is_made_again(cluster: Cluster, operator: Operator) -> None:
     """It has the right name and data, until the garbage collector deletes it.
 
     Upstream has no revision then, until something else causes a sync.

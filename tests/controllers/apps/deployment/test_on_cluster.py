@@ -24,9 +24,7 @@ from tests.informers.test_informer import Faulty
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_quota_is_reported_and_retried(cluster: Cluster, user: User) -> None:
     """Both objects have ReplicaFailure until two minutes after a higher quota."""
     quota: JSON = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
     kind = cluster.server.catalogue.find("", "v1", "resourcequotas")
@@ -100,9 +98,7 @@ def is_read(request: Request) -> bool:
     return request.method == "GET" and ("watch", "true") not in request.query
 
 
-async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_new_default_of_a_replica_set(cluster: Cluster, user: User) -> None:
     """The cached deployment lacks the default then."""
     transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
@@ -116,9 +112,7 @@ async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
         assert (await user.deployment()).status.collision_count is None
 
 
-async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_new_default_of_a_deployment(cluster: Cluster, user: User) -> None:
     """``kubectl annotate`` after its upgrade shows the deployment anew, and no other.
 
     The cached replica set lacks the default, though the stored one has it, too.
@@ -140,9 +134,7 @@ async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
         assert deployed.status.updated_replicas == deployed.status.replicas == 3
 
 
-async def test_a_template_that_gains_a_field_makes_a_new_replica_set(
-    cluster: Cluster, user: User
-) -> None:
+async def test_another_field_is_another_template(cluster: Cluster, user: User) -> None:
     transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())

@@ -95,9 +95,7 @@ def test_the_last_revision_is_the_second_highest() -> None:
 @pytest.mark.parametrize(
     ("limit", "expected"), [(1, ["r1", "r3", "r4"]), (5, []), (None, [])]
 )
-def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first(
-    limit: int | None, expected: list[str]
-) -> None:
+def test_only_empty_old_ones_go(limit: int | None, expected: list[str]) -> None:
     olds = tuple(replica_set(f"r{n}", int(n == 2), revision=n) for n in range(1, 6))
     rollout = Rollout(deployment(revisionHistoryLimit=limit), None, olds)
     assert [each.metadata.name for each in beyond_history_limit(rollout)] == expected
@@ -116,9 +114,7 @@ def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first(
         (None, None),
     ],
 )
-def test_the_size_at_the_last_scaling_is_read_as_upstream_reads_it(
-    text: str | None, size: int | None
-) -> None:
+def test_the_last_size_is_read_as_upstream(text: str | None, size: int | None) -> None:
     """Users can write the annotation; one that is no number is as good as none."""
     annotations = {} if text is None else {DESIRED_REPLICAS: text, MAX_REPLICAS: text}
     scaled = replica_set("rs", 3)
@@ -128,9 +124,7 @@ def test_the_size_at_the_last_scaling_is_read_as_upstream_reads_it(
 
 
 @pytest.mark.looptime
-async def test_an_undo_without_progress_misses_its_deadline(
-    cluster: Cluster, user: User
-) -> None:
+async def test_an_undo_may_miss_its_deadline(cluster: Cluster, user: User) -> None:
     """Even if its replica set is not new (upstream never reports it)."""
     async with cluster.nodes() as _, cluster.manager():
         obj = deployment_json(replicas=2, progressDeadlineSeconds=30)
@@ -147,9 +141,7 @@ async def test_an_undo_without_progress_misses_its_deadline(
 
 
 @pytest.mark.looptime
-async def test_a_pause_keeps_the_revision_that_a_rollback_waits_for(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_pause_keeps_the_rollback(cluster: Cluster, user: User) -> None:
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()

@@ -97,9 +97,7 @@ def test_a_step_stays_within_the_bounds(rollout: Rollout) -> None:
 
 
 @given(rollout=rollouts())
-def test_a_rollout_comes_to_its_end_when_pods_become_available(
-    rollout: Rollout,
-) -> None:
+def test_a_rollout_ends_when_pods_become_available(rollout: Rollout) -> None:
     """From any state; then the sizes do not change any more."""
     for _ in range(200):
         following = after(rollout)
@@ -235,9 +233,7 @@ NOTED = ("desired", "maximum")
 
 
 @given(rollout=rollouts(within_bounds=True), replicas=sizes)
-def test_distributing_a_change_loses_and_adds_no_pod(
-    rollout: Rollout, replicas: int
-) -> None:
+def test_a_change_loses_and_adds_no_pod(rollout: Rollout, replicas: int) -> None:
     """The sum is exactly the size that is allowed, and no size is below 0.
 
     Provided that there are not more pods than there may be to begin with.

@@ -232,9 +232,7 @@ def test_a_name_that_is_taken_is_counted_as_a_collision() -> None:
 
 
 @pytest.mark.parametrize("sets", [(), (old(0),)])
-def test_an_existing_replica_set_of_the_deployment_is_used(
-    sets: tuple[ReplicaSet, ...],
-) -> None:
+def test_the_replica_set_that_is_there_is_used(sets: tuple[ReplicaSet, ...]) -> None:
     """It was created by a request whose response was lost.
 
     This sync only reports: the one that created it has chosen its size of two.

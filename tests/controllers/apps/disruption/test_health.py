@@ -257,9 +257,7 @@ async def test_a_stale_condition_is_reset(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_condition_that_was_set_before_the_start_is_reset(
-    cluster: Cluster,
-) -> None:
+async def test_a_condition_of_before_the_start_is_reset(cluster: Cluster) -> None:
     """The two minutes count from the condition, not from the start."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a")
@@ -273,9 +271,7 @@ async def test_a_condition_that_was_set_before_the_start_is_reset(
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_is_evicted_again_keeps_its_condition(
-    cluster: Cluster,
-) -> None:
+async def test_a_pod_that_is_evicted_again_keeps_its_time(cluster: Cluster) -> None:
     """The pod has changed since it was cached; the new condition is not stale."""
     meddler = Meddler(cluster.transport)
     async with running(cluster, meddler) as (guard, recording):

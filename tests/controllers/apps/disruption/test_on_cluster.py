@@ -22,9 +22,7 @@ from tests.meddler import Meddler
 pytestmark = pytest.mark.looptime
 
 
-async def test_an_eviction_that_is_not_carried_out_counts_for_two_minutes(
-    cluster: Cluster,
-) -> None:
+async def test_an_eviction_counts_for_two_minutes(cluster: Cluster) -> None:
     """Then the pod is healthy again, and an event says that it was not deleted."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a", "b", "c", owner=await guard.own())
@@ -80,9 +78,7 @@ async def test_a_pod_updates_both_of_its_budgets(cluster: Cluster) -> None:
         assert events[0] == ("a", "Warning", "controllermanager", message)
 
 
-async def test_a_start_records_events_for_pods_with_several_budgets(
-    cluster: Cluster,
-) -> None:
+async def test_a_start_tells_of_pods_with_several_budgets(cluster: Cluster) -> None:
     """As upstream, whose caches begin then."""
     user = Guard(cluster)
     await user.create(PODS, pod_json())
@@ -137,9 +133,7 @@ async def test_an_empty_selector_guards_pods_without_labels(cluster: Cluster) ->
         assert await guard.numbers() == (1, 1, 1, 0)
 
 
-async def test_a_selector_that_cannot_be_evaluated_fails_the_budget(
-    cluster: Cluster,
-) -> None:
+async def test_an_invalid_selector_fails_the_budget(cluster: Cluster) -> None:
     """An API server refuses it; one of long ago may have stored it."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a")
@@ -161,9 +155,7 @@ async def test_a_selector_that_cannot_be_evaluated_fails_the_budget(
         await guard.make_unready("a")  # no budget is asked
 
 
-async def test_a_change_that_counts_for_nothing_causes_no_sync(
-    cluster: Cluster,
-) -> None:
+async def test_a_change_for_nothing_causes_no_sync(cluster: Cluster) -> None:
     async with running(cluster) as (guard, _):
         await guard.add_pods("a")
         await guard.guard(minAvailable=1)
@@ -177,9 +169,7 @@ async def test_a_change_that_counts_for_nothing_causes_no_sync(
             assert set(syncs) == {"pdb"}
 
 
-async def test_a_status_that_cannot_be_written_is_made_safe_and_tried_again(
-    cluster: Cluster,
-) -> None:
+async def test_a_status_that_is_refused_is_made_safe(cluster: Cluster) -> None:
     """A webhook refuses some statuses; a budget must not allow too much meanwhile."""
     meddler = Meddler(cluster.transport)
     refused: list[Request] = []
@@ -203,9 +193,7 @@ async def test_a_status_that_cannot_be_written_is_made_safe_and_tried_again(
     assert [each.status for each in recording.writes] == [200, 500, 200, 500, 500, 200]
 
 
-async def test_a_budget_that_is_deleted_during_its_sync_is_not_retried(
-    cluster: Cluster,
-) -> None:
+async def test_a_budget_deleted_in_its_sync_is_not_retried(cluster: Cluster) -> None:
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
         await guard.guard(minAvailable=1)

@@ -169,9 +169,7 @@ async def test_a_scaled_owner_changes_the_status_at_once(
         assert await guard.numbers() == (5, 4, 2, 0)
 
 
-async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
-    cluster: Cluster,
-) -> None:
+async def test_an_adopted_replica_set_counts_no_more_itself(cluster: Cluster) -> None:
     """Its own scale changes in each rollout; that causes no sync then."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a", "b", owner=await guard.own("web", 2))
@@ -187,9 +185,7 @@ async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
 
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets"])
-async def test_an_owner_that_the_cache_shows_after_its_pods_counts_then(
-    cluster: Cluster, plural: str
-) -> None:
+async def test_an_owner_seen_late_counts_then(cluster: Cluster, plural: str) -> None:
     """Until then the API server tells the scale of the replica set."""
     free = hold(cluster, plural)
     async with running(cluster) as (guard, _):
@@ -232,9 +228,7 @@ async def with_widget(
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
-async def test_the_scale_of_a_custom_resource_counts(
-    cluster: Cluster, version: str
-) -> None:
+async def test_a_custom_scale_counts(cluster: Cluster, version: str) -> None:
     """It is found by discovery and read through its scale subresource.
 
     Upstream finds no scale if the version that names the owner is not served any more.
@@ -303,9 +297,7 @@ async def test_a_scale_that_cannot_be_read_is_read_again(cluster: Cluster) -> No
         assert await guard.numbers() == (2, 1, 2, 1)
 
 
-async def test_a_scale_that_is_not_answered_delays_no_other_budget(
-    cluster: Cluster,
-) -> None:
+async def test_a_hanging_scale_delays_no_other_budget(cluster: Cluster) -> None:
     """Such as that of a resource whose conversion webhook hangs."""
     meddler = Meddler(cluster.transport)
 

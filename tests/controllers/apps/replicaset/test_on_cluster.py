@@ -34,9 +34,7 @@ from tests.informers.test_informer import Faulty
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_path_that_is_not_found_does_not_mean_that_an_owner_is_gone(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_path_not_found_ends_no_owner(cluster: Cluster, user: User) -> None:
     """A proxy, or a starting API server, may answer so for any path."""
     lost: list[Request] = []
 
@@ -195,9 +193,7 @@ async def test_the_cheap_pod_goes_first_if_costs_count(
         assert left.metadata.name == (dear if gate else cheap)
 
 
-async def test_a_pod_whose_deletion_no_watch_showed_is_replaced(
-    cluster: Cluster, user: User
-) -> None:
+async def test_an_unseen_deletion_is_replaced(cluster: Cluster, user: User) -> None:
     """The controller does not wait for an expectation that is never fulfilled."""
     async with cluster.manager():
         await user.create(REPLICASETS, replica_set_json(replicas=2))
@@ -210,9 +206,7 @@ async def test_a_pod_whose_deletion_no_watch_showed_is_replaced(
         assert len(await user.pods()) == 3
 
 
-async def test_a_replica_set_that_is_gone_gets_no_more_pods(
-    cluster: Cluster, user: User
-) -> None:
+async def test_a_gone_replica_set_gets_no_pods(cluster: Cluster, user: User) -> None:
     """Even if a stale cache still has it; its pods are collected immediately."""
 
     async def collect() -> None:

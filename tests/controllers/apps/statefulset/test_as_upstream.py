@@ -48,9 +48,7 @@ def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
 
 
-async def test_a_claim_that_loses_its_former_owner_is_used(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_claim_without_its_owner_is_used(cluster: Cluster, sets: Sets) -> None:
     """The garbage collector removes an owner that is gone, and keeps the claim.
 
     It does so if the claim has another owner that exists.
@@ -67,9 +65,7 @@ async def test_a_claim_that_loses_its_former_owner_is_used(
         assert await sets.owners_of_claims() == {"data-web-0": ["Pod"]}
 
 
-async def test_a_claim_of_another_controller_is_reported_with_the_pod(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_foreign_claim_is_reported(cluster: Cluster, sets: Sets) -> None:
     """As upstream does when it creates the pod; the claim is not changed."""
     metadata = {"name": "data-web-0", "ownerReferences": [owner("Database", "db")]}
     async with manager(cluster):
@@ -82,9 +78,7 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
     assert message.startswith("PersistentVolumeClaim data-web-0 has a conflicting ")
 
 
-async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_set_goes_while_it_scales_down(cluster: Cluster, sets: Sets) -> None:
     """A condemned pod already owns its claim, and each kept the other."""
     ours = config()
     names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")

@@ -113,9 +113,7 @@ def test_the_delay_ends_at_fifteen_minutes() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_repaired_template_is_rolled_out_at_once(
-    cluster: Cluster, node: SetNode
-) -> None:
+async def test_a_repair_rolls_out_at_once(cluster: Cluster, node: SetNode) -> None:
     """A change of the set makes its pods due; the delay after that is the next one."""
     node.fails = lambda each: (each.metadata.labels or {}).get("bad") == "yes"
     bad, good = ({"metadata": {"labels": {"bad": each}}} for each in ("yes", "no"))
@@ -150,9 +148,7 @@ async def test_a_ready_pod_ends_the_delay(cluster: Cluster, node: SetNode) -> No
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_waits_for_an_image_ends_the_delay(
-    cluster: Cluster, node: SetNode
-) -> None:
+async def test_waiting_for_an_image_ends_it(cluster: Cluster, node: SetNode) -> None:
     """After ten seconds: it has not failed at once."""
     async with cluster.manager(make_config(controllers=("statefulset-controller",))):
         async with node.running():
@@ -167,9 +163,7 @@ async def test_a_pod_that_waits_for_an_image_ends_the_delay(
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_fails_later_is_replaced_at_once(
-    cluster: Cluster, node: SetNode
-) -> None:
+async def test_a_later_failure_has_no_delay(cluster: Cluster, node: SetNode) -> None:
     node.fails = lambda _: False
     async with running(cluster, node):
         await node.make()
@@ -180,9 +174,7 @@ async def test_a_pod_that_fails_later_is_replaced_at_once(
 
 
 @pytest.mark.looptime
-async def test_a_sync_that_fails_keeps_the_delay(
-    cluster: Cluster, node: SetNode
-) -> None:
+async def test_a_failed_sync_keeps_it(cluster: Cluster, node: SetNode) -> None:
     """Another owner has the name of a pod, so each sync fails."""
     foreign = {"metadata": {"name": "web-1"}, "spec": template()["spec"]}
     node.fails = lambda each: each.metadata.name == "web-0"
@@ -280,9 +272,7 @@ STATES: Final = {
         ("0 another, 20 pulls", 20),
     ],
 )
-def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
-    looks: str, since: float
-) -> None:
+def test_a_failure_counts_from_the_sync_that_sees_it(looks: str, since: float) -> None:
     """An interruption begins the time anew: a database may begin its replay again."""
     clock = Ticking()
     memory = StartFailures(clock)
@@ -352,9 +342,7 @@ def test_no_failures_are_kept_of_pods_that_are_gone_or_work(left: list[Pod]) -> 
         ("bare-0 stuck", ""),
     ],
 )
-def test_a_pod_whose_revision_does_not_work_is_replaced(
-    pods: str, expected: str
-) -> None:
+def test_a_pod_of_a_bad_revision_is_replaced(pods: str, expected: str) -> None:
     """One at a time, the highest first; with the flag, the sync waits as upstream."""
     assert steps(seen(pods)) == expected
     assert steps(seen(pods, settings=Settings(replaces_stuck_pods=False))) == ""
@@ -379,17 +367,13 @@ def test_a_pod_whose_revision_does_not_work_is_replaced(
         ({"ready": False}, False),
     ],
 )
-def test_only_a_pod_that_fails_to_start_for_ten_minutes_is_replaced(
-    fields: dict[str, Any], *, is_broken: bool
-) -> None:
+def test_only_ten_minutes_are_long(fields: dict[str, Any], *, is_broken: bool) -> None:
     """A pod that is only not ready yet may replay a log."""
     failing = pod(0, "web-broken", **{"since": TEN_MINUTES_AGO, **fields})
     assert steps(seen("", 3, failing)) == ("replace web-0" if is_broken else "")
 
 
-def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ago() -> (
-    None
-):
+def test_a_pod_that_starts_slowly_is_not_broken_by_its_last_crash() -> None:
     """Ten minutes count from the first sync that sees the crash of a container."""
     since = "2025-12-31T23:31:00Z"
     crashed = pod(0, "web-broken", waiting=CRASHED, since=since)
@@ -422,8 +406,6 @@ def test_the_set_is_synced_again_when_a_pod_begins_to_count_as_broken() -> None:
 
 
 @pytest.mark.parametrize("strategy", [{"type": "OnDelete"}, rolling(1)])
-def test_only_a_rolling_update_replaces_and_only_from_the_partition_on(
-    strategy: dict[str, Any],
-) -> None:
+def test_only_updates_from_the_partition_on_replace(strategy: dict[str, Any]) -> None:
     """The user wants the other pods to stay."""
     assert steps(seen("broken-0 stuck", updateStrategy=strategy)) == ""

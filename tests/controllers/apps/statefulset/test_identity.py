@@ -68,9 +68,7 @@ SET = owner("StatefulSet", "web")
         ("web-1\n", None),
     ],
 )
-def test_a_name_is_that_of_a_set_and_an_ordinal(
-    name: str, expected: tuple[str, int] | None
-) -> None:
+def test_a_name_has_an_ordinal(name: str, expected: tuple[str, int] | None) -> None:
     """Only in the form in which the controller writes it."""
     assert parent_and_ordinal(name) == expected
 
@@ -248,9 +246,7 @@ def setting(user: User) -> Setting:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("change", ["deleted", "scaled", "made anew"])
-async def test_a_set_that_has_changed_gives_no_owner(
-    setting: Setting, change: str
-) -> None:
+async def test_a_changed_set_gives_no_owner(setting: Setting, change: str) -> None:
     """It may have been scaled up again, or be deleted with its claims kept.
 
     One of that name may have the same generation, but not the same uid.
@@ -269,9 +265,7 @@ async def test_a_set_that_has_changed_gives_no_owner(
 
 
 @pytest.mark.looptime
-async def test_the_set_is_read_once_unless_it_is_to_be_read_again(
-    setting: Setting,
-) -> None:
+async def test_the_set_is_read_once_unless_it_must_be_again(setting: Setting) -> None:
     """A phase of many pods may take long, and the set may change in the meantime."""
     control = await setting.prepare()
     unowned: JSON = {"metadata": {"ownerReferences": None}}
@@ -311,9 +305,7 @@ async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) ->
 
 
 @pytest.mark.looptime
-async def test_a_pending_pod_that_gets_its_identity_back_reports_no_conflicts(
-    setting: Setting,
-) -> None:
+async def test_a_repaired_pending_pod_reports_no_conflicts(setting: Setting) -> None:
     """They were reported when its claims were made; no claim of it changes now."""
     control = await setting.prepare()
     claims = ClaimChanges(conflicts=("data-web-0",))

@@ -121,9 +121,7 @@ def pod_json(name: str, app: str = "web") -> JSON:
     return {"metadata": metadata, "spec": template()["spec"]}
 
 
-async def test_a_pod_is_deleted_once_while_the_cache_does_not_show_it(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_an_unseen_deletion_is_done_once(cluster: Cluster, sets: Sets) -> None:
     """Otherwise each sync would delete it again."""
     watches = SilentWatches(cluster.transport)
     async with cluster.nodes(), cluster.manager(config(), watches) as recording:
@@ -170,9 +168,7 @@ async def test_a_repaired_template_is_rolled_out(
         assert status.current_revision == status.update_revision
 
 
-async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_name_in_use_is_reported(cluster: Cluster, sets: Sets) -> None:
     """Upstream tries again and again, without an event."""
     await sets.create(PODS, pod_json("web-0", "other"))
     async with manager(cluster) as recording:
@@ -193,9 +189,7 @@ async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
         assert pod.metadata.owner_references is not None
 
 
-async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_another_number_is_not_adopted(cluster: Cluster, sets: Sets) -> None:
     """Upstream would take it for web-1."""
     for name in ("web-01", "web-x", "other-0"):
         await sets.create(PODS, pod_json(name))
@@ -210,9 +204,7 @@ async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
     assert sorted(owned) == ["web-0", "web-1"]
 
 
-async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_the_next_sync_adopts_a_late_pod(cluster: Cluster, sets: Sets) -> None:
     """An event would report a pod of another owner as a name in use."""
     finished = []
 
@@ -236,9 +228,7 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
     assert await sets.messages("FailedCreate") == []
 
 
-async def test_a_claim_that_is_deleted_under_a_pending_pod_is_created_anew(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_pending_pods_claim_comes_again(cluster: Cluster, sets: Sets) -> None:
     """Without an event of the pod; upstream waits for one."""
     async with manager(cluster):
         await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
@@ -251,9 +241,7 @@ async def test_a_claim_that_is_deleted_under_a_pending_pod_is_created_anew(
         assert await sets.claims() == ["data-web-0"]
 
 
-async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_unchangeable_claims_are_reported(cluster: Cluster, sets: Sets) -> None:
     """A quota or a webhook may refuse the change; the pod's own events say nothing."""
 
     def changes_claim(request: Request) -> bool:
@@ -273,9 +261,7 @@ async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
     )
 
 
-async def test_a_failure_ends_the_sync_after_the_status(
-    cluster: Cluster, sets: Sets
-) -> None:
+async def test_a_failure_ends_the_sync_last(cluster: Cluster, sets: Sets) -> None:
     """The status shows what is known; the key is retried."""
     transport = refusing(cluster, is_creation, 403, "Forbidden")
     async with cluster.manager(config(), transport) as recording:

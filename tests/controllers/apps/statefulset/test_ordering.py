@@ -149,15 +149,11 @@ def test_pods_come_and_go_in_order(found: Replicas, expected: str) -> None:
         ),
     ],
 )
-def test_an_update_goes_from_the_highest_pod_to_the_partition(
-    found: Replicas, expected: str
-) -> None:
+def test_an_update_goes_down_to_the_partition(found: Replicas, expected: str) -> None:
     assert steps(found) == expected
 
 
-def test_without_parameters_of_the_update_the_current_pods_keep_their_revision() -> (
-    None
-):
+def test_without_its_parameters_an_update_keeps_the_current_pods() -> None:
     """As many as the status counts; an old API server stores no partition."""
     strategy, status = {"type": "RollingUpdate"}, {"currentReplicas": 1}
     for pods, made in (("", "web-0 web-old"), ("old-0", "web-1 web-new")):
@@ -181,9 +177,7 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
         ("old-0 unready, old-1, new-2 unready", 3, ""),
     ],
 )
-def test_parallel_pods_do_not_wait_for_each_other(
-    pods: str, replicas: int, expected: str
-) -> None:
+def test_parallel_pods_do_not_wait(pods: str, replicas: int, expected: str) -> None:
     """Except that an update replaces one pod at a time."""
     assert steps(seen(pods, replicas, **PARALLEL)) == expected
 
@@ -205,9 +199,7 @@ def test_parallel_pods_do_not_wait_for_each_other(
         ("old-0 unready, old-1, old-2, old-3", AS_UPSTREAM, "replace web-3"),
     ],
 )
-def test_the_gate_allows_several_pods_to_be_unavailable(
-    pods: str, settings: Settings, expected: str
-) -> None:
+def test_several_may_be_missing(pods: str, settings: Settings, expected: str) -> None:
     """Old pods that are broken need no budget here."""
     found = seen(pods, 4, settings=settings, **update(maxUnavailable=2), **PARALLEL)
     assert steps(found) == expected
@@ -217,9 +209,7 @@ def test_the_gate_allows_several_pods_to_be_unavailable(
     ("value", "replicas", "allowed"),
     [(None, 4, 1), (2, 4, 2), ("50%", 5, 2), ("10%", 4, 1), ("100%", 4, 4)],
 )
-def test_a_percentage_is_rounded_down_to_one_at_least(
-    value: Any, replicas: int, allowed: int
-) -> None:
+def test_a_percentage_is_one_at_least(value: Any, replicas: int, allowed: int) -> None:
     """As upstream's getStatefulSetMaxUnavailable."""
     given = {} if value is None else {"maxUnavailable": value}
     assert allowed_unavailable(seen("", replicas, **update(**given))) == allowed
@@ -265,9 +255,7 @@ def test_a_set_that_is_being_deleted_only_reports() -> None:
         (seen("new-0", 1), ""),
     ],
 )
-def test_the_reason_names_the_object_that_the_set_waits_for(
-    found: Replicas, expected: str
-) -> None:
+def test_the_reason_names_what_is_waited_for(found: Replicas, expected: str) -> None:
     """So the log has the reason why a rollout does not continue."""
     reasons = plan_sync(found, NOW).reasons
     said = [f"{each.object.name}: {each.waiting_for}" for each in reasons]
@@ -419,9 +407,7 @@ def numbers(status: StatefulSetStatus) -> tuple[int, ...]:
         ("old-0 unseen, new-1", (1, 1, 1, 0, 1)),
     ],
 )
-def test_pods_are_counted_by_state_and_revision(
-    pods: str, expected: tuple[int, ...]
-) -> None:
+def test_states_and_revisions_are_counted(pods: str, expected: tuple[int, ...]) -> None:
     """As in upstream's computeReplicaStatus."""
     assert numbers(seen(pods, minReadySeconds=9).status(NOW)) == expected
 

@@ -85,9 +85,7 @@ def make_transport(stage: Stage) -> Faulty:
     return Faulty(stage.cluster.transport)
 
 
-async def test_an_autoscaler_is_synced_once_in_a_period(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_one_sync_comes_in_a_period(stage: Stage, transport: Faulty) -> None:
     """Also the first time, and after its spec has changed, as upstream's."""
     async with stage.cluster.manager(config_of(), transport):
         stage.add_autoscaler([cpu(60)])
@@ -99,18 +97,14 @@ async def test_an_autoscaler_is_synced_once_in_a_period(
     assert stage.replicas() == 6
 
 
-async def test_an_autoscaler_with_nothing_to_do_writes_nothing(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_nothing_to_do_writes_nothing(stage: Stage, transport: Faulty) -> None:
     stage.add_autoscaler([cpu(60)])
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 10)
     assert [each.path.rpartition("/")[2] for each in recording.writes] == ["status"]
 
 
-async def test_a_period_of_zero_lets_other_tasks_run(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_period_of_zero_yields(stage: Stage, transport: Faulty) -> None:
     """Upstream's controller would sync without a pause."""
     options = AutoscalerOptions(sync_period=0.0)
     config = replace(config_of(), controllers={AutoscalerOptions: options})
@@ -135,9 +129,7 @@ async def test_the_first_pod_without_a_request_is_named() -> None:
     assert len(recording.writes) == 1
 
 
-async def test_a_scale_that_changed_meanwhile_is_set_again(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_changed_scale_is_set_again(stage: Stage, transport: Faulty) -> None:
     edits = iter([1, 2])
 
     async def edit(request: Request) -> Response | None:
@@ -153,9 +145,7 @@ async def test_a_scale_that_changed_meanwhile_is_set_again(
     assert stage.events() == [f"Normal SuccessfulRescale: {WHY} above target"]
 
 
-async def test_a_number_that_another_client_has_set_meanwhile_stays(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_foreign_number_stays(stage: Stage, transport: Faulty) -> None:
     """Upstream overwrites it. A user who scales to zero disables the autoscaler."""
 
     async def edit(request: Request) -> Response | None:
@@ -198,9 +188,7 @@ async def test_a_late_answer_is_computed_with_the_pods_of_its_time(
     assert stage.conditions()["AbleToScale"] == ("True", "ScaleDownStabilized")
 
 
-async def test_a_scale_that_cannot_be_set_is_reported(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_refused_scale_is_told_of(stage: Stage, transport: Faulty) -> None:
 
     async def refuse(request: Request) -> Response | None:
         if sets_scale(request):
@@ -224,9 +212,7 @@ async def test_a_scale_that_cannot_be_set_is_reported(
     assert stage.events() == [failed]
 
 
-async def test_a_status_that_cannot_be_written_is_reported(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_refused_status_is_logged(stage: Stage, transport: Faulty) -> None:
 
     async def refuse(request: Request) -> Response | None:
         if request.path.endswith("/status"):
@@ -241,9 +227,7 @@ async def test_a_status_that_cannot_be_written_is_reported(
     assert "Warning FailedUpdateStatus: etcd is full" in stage.events()
 
 
-async def test_a_metrics_api_that_hangs_does_not_stop_autoscalers_of_other_apis(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_hanging_api_stops_no_other(stage: Stage, transport: Faulty) -> None:
     """Autoscalers that need another API are synced in time, for any number of others.
 
     Five requests at a time hang for half a minute. The other autoscalers wait in the
@@ -284,9 +268,7 @@ def add_pair(stage: Stage, name: str, metric: JSON) -> None:
     stage.add_autoscaler([metric], name=name, more={"scaleTargetRef": reference})
 
 
-async def test_an_autoscaler_that_is_deleted_during_its_sync_leaves_no_history(
-    stage: Stage, transport: Faulty
-) -> None:
+async def test_a_deleted_one_has_no_history(stage: Stage, transport: Faulty) -> None:
     """A new one of its name does not know the recommendations of the first one."""
     answer = asyncio.Event()
 
@@ -381,9 +363,7 @@ async def surging(stage: Stage, surge: int | str) -> Scaled:
 @pytest.mark.parametrize(
     ("surge", "load"), [(1, "100"), (1, "108"), ("30%", "105"), ("100%", "91")]
 )
-async def test_a_steady_load_leaves_the_size_of_a_deployment_that_surges(
-    kind: str, surge: int | str, load: str
-) -> None:
+async def test_a_surge_keeps_its_size(kind: str, surge: int | str, load: str) -> None:
     """The surge is not written into the deployment, and nothing is recorded."""
     metric, name = METRICS[kind]
     stage = Stage()

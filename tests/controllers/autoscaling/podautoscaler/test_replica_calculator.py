@@ -61,9 +61,7 @@ def test_a_target_of_zero_asks_for_the_largest_number(usage: int) -> None:
     assert utilized.replicas == averaged.replicas == (MOST if usage else 0)
 
 
-def test_a_pod_without_a_metric_counts_with_the_target_where_others_ask_for_fewer() -> (
-    None
-):
+def test_a_missing_metric_is_the_target_where_others_ask_for_fewer() -> None:
     """One of two pods uses half: without the other one, one replica would do."""
     sample = sample_of(50, None)
     proposed = replica_calculator.replicas_for_average(sample, 2, 100, THRESHOLDS)
@@ -100,9 +98,7 @@ def test_a_shared_metric_asks_for_its_number(
     ("amount", "target", "expected"),
     [(3.0, 2.0, 2), (-3.0, 2.0, -1), (1.0, 0.0, MOST), (2.0**80, 1.0, MOST)],
 )
-def test_any_ratio_rounds_to_a_number_of_replicas(
-    amount: float, target: float, expected: int
-) -> None:
+def test_any_ratio_is_rounded(amount: float, target: float, expected: int) -> None:
     """Infinity and NaN are converted, too: Go's result depends on the machine."""
     rounded, ratio = replica_calculator.rounded_up, replica_calculator.ratio
     assert rounded(ratio(amount, target)) == expected
@@ -113,9 +109,7 @@ def test_any_ratio_rounds_to_a_number_of_replicas(
 @pytest.mark.parametrize(
     ("dividend", "divisor", "quotient"), [(7, 2, 3), (-7, 2, -3), (6, 3, 2), (0, 5, 0)]
 )
-def test_a_quotient_is_rounded_towards_zero(
-    dividend: int, divisor: int, quotient: int
-) -> None:
+def test_quotients_are_truncated(dividend: int, divisor: int, quotient: int) -> None:
     """As Go divides whole numbers; Python rounds down."""
     assert replica_calculator.divided(dividend, divisor) == quotient
 

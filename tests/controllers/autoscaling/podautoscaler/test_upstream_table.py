@@ -178,9 +178,7 @@ SPECS: dict[str, JSON] = {
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("row", named(UNREAD))
-async def test_metrics_that_no_pod_has_are_an_error_in_upstreams_words(
-    row: Row,
-) -> None:
+async def test_missing_metrics_are_an_error_as_upstream(row: Row) -> None:
     stage = Stage()
     stage.add_target(row["currentReplicas"])
     stage.add_pods(tuple(PodOf() for _ in row["pods"]))

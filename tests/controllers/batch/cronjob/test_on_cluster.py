@@ -57,9 +57,7 @@ async def test_a_run_starts_a_tenth_of_a_second_after_its_time(cron: Cron) -> No
     ],
     ids=["end of summer time", "in UTC", "start of summer time", "in UTC then"],
 )
-async def test_where_clocks_change_a_run_comes_twice_or_not_at_all(
-    start: str, zone: str, runs: list[str]
-) -> None:
+async def test_clock_changes_move_runs(start: str, zone: str, runs: list[str]) -> None:
     """Each run has a job of its own, also with Forbid: the first one has ended."""
     cron = Cron(Cluster(epoch=datetime.fromisoformat(f"{start}+00:00")))
     cron.create(schedule="30 2 * * *", timeZone=zone, concurrencyPolicy="Forbid")
@@ -127,9 +125,7 @@ async def test_the_latest_missed_run_of_an_uneven_schedule_starts(cron: Cron) ->
     assert cron.events() == [f"{CREATED}{run_name(-12 * 60 + 10)}"]
 
 
-async def test_forbid_starts_the_blocked_run_when_the_active_job_ends(
-    cron: Cron,
-) -> None:
+async def test_forbid_starts_the_blocked_run_at_the_end(cron: Cron) -> None:
     """Also if that is between two runs; failed and complete jobs are alike."""
     cron.create(concurrencyPolicy="Forbid")
     async with cron.cluster.manager(CONFIG):
@@ -285,9 +281,7 @@ async def test_a_foreign_job_with_the_name_of_the_run_is_reported(cron: Cron) ->
     ]
 
 
-async def test_the_job_of_an_earlier_cron_job_of_that_name_is_foreign(
-    cron: Cron,
-) -> None:
+async def test_the_job_of_an_earlier_namesake_is_foreign(cron: Cron) -> None:
     """Upstream goes by the owner's name: it would count and delete such jobs."""
     cron.create(successfulJobsHistoryLimit=0)
     cron.add_job("old", "a-uid-of-the-past", scheduled=True)

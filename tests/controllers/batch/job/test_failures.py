@@ -157,9 +157,7 @@ ENDLESS = {**DELETED, "deletionGracePeriodSeconds": 2**63 - 1}
         (None, {"metadata": ENDLESS}),
     ],
 )
-def test_the_end_of_a_pod_comes_from_the_best_source(
-    seconds: int | None, fields: JSON
-) -> None:
+def test_a_pods_end_has_the_best_source(seconds: int | None, fields: JSON) -> None:
     """Containers, the Ready condition, the deletion, the creation."""
     expected = LONG_AGO if seconds is None else at(seconds)
     assert finished_at(job_pod(**fields)) == expected
@@ -193,9 +191,7 @@ IGNORE = [ended(code=10)]
         (Pod(), 0, 0),
     ],
 )
-def test_counts_that_users_spoilt_are_zero(
-    pod: Pod, failures: int, all_failures: int
-) -> None:
+def test_spoilt_counts_are_zero(pod: Pod, failures: int, all_failures: int) -> None:
     """A valid count has 32 bits and is not negative."""
     assert failures_of(pod) == failures
     assert all_failures_of(pod) == all_failures

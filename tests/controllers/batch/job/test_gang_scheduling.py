@@ -239,9 +239,7 @@ async def test_a_gang_keeps_its_size(gang_cluster: Cluster, gangster: GangUser) 
 
 
 @pytest.mark.looptime
-async def test_without_the_gate_no_workload_or_group_is_read(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_no_gate_reads_no_group(cluster: Cluster, user: JobUser) -> None:
     """Most API servers have neither workloads nor groups."""
     faulty = Faulty(cluster)
     async with cluster.manager(job_config(), transport=faulty):
@@ -275,9 +273,7 @@ def encoded(body: JSON) -> Any:
         ({"indexes": 2, "parallelism": 2, "template": NAMED}, False),
     ],
 )
-def test_a_gang_is_an_indexed_job_whose_pods_all_run_at_a_time(
-    spec: JSON, *, expected: bool
-) -> None:
+def test_a_gang_is_indexed_and_runs_at_a_time(spec: JSON, *, expected: bool) -> None:
     """It has more than one pod, and names no group in its template."""
     assert is_gang(job(**spec)) == expected
 

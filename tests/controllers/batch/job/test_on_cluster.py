@@ -40,9 +40,7 @@ def config_with_gate(*, on: bool) -> Config:
     return replace(job_config(), features=gates)
 
 
-async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_failure_is_counted_at_once(cluster: Cluster, user: JobUser) -> None:
     """During a backoff upstream reports no active pod, which the server refuses."""
     async with cluster.manager(job_config()) as recording:
         await user.run(completions=2, parallelism=2)
@@ -60,9 +58,7 @@ async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
         assert refused(recording) == []
 
 
-async def test_a_job_that_failed_while_suspended_ends_after_its_resumption(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_it_may_fail_while_suspended(cluster: Cluster, user: JobUser) -> None:
     """Meanwhile the manager sends no status that the API server refuses."""
     await user.add_pod("failed", pool="p")
     await user.end(*await user.pods(), code=1)
@@ -94,9 +90,7 @@ class Unanswered(Faulty):
         return answer
 
 
-async def test_a_creation_without_an_answer_is_not_repeated(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_lost_creation_is_not_repeated(cluster: Cluster, user: JobUser) -> None:
     """The controller looks at the API server before it creates again."""
     watches = SilentWatches(Unanswered(cluster))
     async with cluster.manager(job_config(), transport=watches):
@@ -211,9 +205,7 @@ async def test_a_job_whose_end_the_cache_does_not_show_gets_no_pod(
         assert creations(recording) == 2
 
 
-async def test_a_surplus_pod_that_has_ended_meanwhile_is_counted(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_an_ended_surplus_pod_is_counted(cluster: Cluster, user: JobUser) -> None:
     """Its finalizer is only removed from the pod as it was cached."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(job_config(), transport=watches):
@@ -233,9 +225,7 @@ async def test_a_surplus_pod_that_has_ended_meanwhile_is_counted(
         assert (status.succeeded, status.active, status.failed) == (1, 1, 0)
 
 
-async def test_no_pods_are_created_for_a_job_that_is_gone(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_gone_job_gets_no_pods(cluster: Cluster, user: JobUser) -> None:
     """Though the cache shows it for minutes."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(job_config(), transport=watches) as recording:
@@ -269,9 +259,7 @@ class Adopting(Faulty):
         return await super().request(request)
 
 
-async def test_a_deleted_pod_that_a_job_adopts_at_the_same_time_is_counted(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_an_adopted_deleted_pod_counts(cluster: Cluster, user: JobUser) -> None:
     """The finalizer is removed only from the pod without an owner that was seen."""
     await user.run(completions=2, parallelism=1, **user.selecting(pool="p"))
     await user.add_pod("ended", pool="p", finalizers=[TRACKING])
@@ -309,9 +297,7 @@ async def test_a_succeeded_pod_that_loses_its_owner_is_counted_once(
         assert status.uncounted_terminated_pods == UncountedTerminatedPods()
 
 
-async def test_a_job_of_an_unknown_mode_is_left_alone(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_an_unknown_mode_is_left_alone(cluster: Cluster, user: JobUser) -> None:
     """A later version may know the mode."""
     async with cluster.manager(job_config()) as recording:
         await user.run(suspend=True)

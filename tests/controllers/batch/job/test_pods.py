@@ -311,9 +311,7 @@ def test_a_text_is_parsed_up_to_the_completions(
         ([0, 1, 3, 4], "0,1,3,4"),
     ],
 )
-def test_indexes_are_formatted_as_upstream_formats_them(
-    indexes: list[int], text: str
-) -> None:
+def test_indexes_are_formatted_as_upstream(indexes: list[int], text: str) -> None:
     """Two neighbours have a comma between them, three and more a dash."""
     assert IndexSet.of(indexes).format() == text
 
@@ -371,9 +369,7 @@ def test_pending_indexes_of_a_huge_job_take_no_time_for_the_others() -> None:
         (None, None),
     ],
 )
-def test_the_index_of_a_pod_is_read_as_go_reads_it(
-    annotation: str | None, index: int | None
-) -> None:
+def test_an_index_is_read_as_in_go(annotation: str | None, index: int | None) -> None:
     """A pod without the annotation, or with another text, has no index."""
     assert completion_index(job_pod(index=annotation)) == index
 

@@ -54,9 +54,7 @@ def is_status(request: Request) -> bool:
 
 
 @pytest.mark.looptime
-async def test_an_index_that_failed_stays_failed_though_its_pod_succeeds_later(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_failed_index_stays_failed(cluster: Cluster, user: JobUser) -> None:
     """The pod was being deleted, and its finalizer could not be removed.
 
     Upstream then lists the index as succeeded and failed; the API server always refuses
@@ -82,9 +80,7 @@ async def test_an_index_that_failed_stays_failed_though_its_pod_succeeds_later(
 
 
 @pytest.mark.looptime
-async def test_a_quota_that_is_used_up_does_not_cause_many_requests(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_full_quota_costs_few_tries(cluster: Cluster, user: JobUser) -> None:
     """One creation is tried each time, at most once a minute in the long run."""
     transport = refusing(cluster, is_creation, 403, "Forbidden")
     async with cluster.manager(job_config(), transport=transport):
@@ -123,9 +119,7 @@ async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
 
 
 @pytest.mark.looptime
-async def test_the_pod_for_which_a_job_fails_stays_until_the_status_says_so(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_the_failing_pod_stays_for_now(cluster: Cluster, user: JobUser) -> None:
     """Meanwhile the other pods cannot be deleted, and a user deletes that pod.
 
     Upstream removes its finalizer first. The pod is gone then, and the job goes on.
@@ -205,9 +199,7 @@ async def test_pods_of_the_old_job_do_not_count_for_the_new_one(
 
 
 @pytest.mark.looptime
-async def test_failures_of_the_old_job_do_not_delay_the_new_one(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_old_failures_do_not_delay_it(cluster: Cluster, user: JobUser) -> None:
     """The old one waits minutes for its next pod."""
     async with cluster.manager(job_config()):
         await user.run(backoffLimit=9)
@@ -223,9 +215,7 @@ async def test_failures_of_the_old_job_do_not_delay_the_new_one(
 
 
 @pytest.mark.looptime
-async def test_the_new_job_gets_the_number_of_pods_that_the_old_one_got_before(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_the_new_job_gets_all_its_pods(cluster: Cluster, user: JobUser) -> None:
     """Though the watch has not shown the pods of the old one when it is deleted."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(job_config(), transport=watches):
@@ -279,9 +269,7 @@ async def add_pods_of_a_gone_job(user: JobUser, job: str, count: int) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_gone_job_is_looked_for_once_for_all_its_pods(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_a_gone_job_is_looked_for_once(cluster: Cluster, user: JobUser) -> None:
     """Though several workers ask for it at the same time."""
     await add_pods_of_a_gone_job(user, "a", 12)
     await add_pods_of_a_gone_job(user, "b", 12)
@@ -381,9 +369,7 @@ def test_a_creation_has_a_reason(tally: Tally, reason: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_scraper_sees_the_results_of_jobs_and_pods(
-    cluster: Cluster, user: JobUser
-) -> None:
+async def test_results_are_scraped(cluster: Cluster, user: JobUser) -> None:
     """One job is complete, one fails by its policy, one is of another controller.
 
     Upstream counts a complete job with the reason of its condition, too.

@@ -335,9 +335,7 @@ def planned(subject: Job, pods: Sequence[Pod] = ()) -> tuple[PodPlan, bool]:
         (pods_of("s succeeded untracked"), False),
     ],
 )
-def test_a_sync_without_a_plan_counts_pods_that_have_ended(
-    pods: list[Pod], *, writes: bool
-) -> None:
+def test_a_sync_without_a_plan_counts_ends(pods: list[Pod], *, writes: bool) -> None:
     """The cache is stale, or the job is being deleted: then there is no plan."""
     tally, finished = evaluated(job(completions=3), pods)
     assert (finished, will_write(tally, None, None)) == (None, writes)
@@ -380,9 +378,7 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
         ("d failed created=56 untracked deleting", PodPlan(create=2)),
     ],
 )
-def test_a_new_process_knows_the_backoff_by_the_pods_that_are_left(
-    pods: str, plan: PodPlan
-) -> None:
+def test_a_new_process_infers_the_backoff_from_pods(pods: str, plan: PodPlan) -> None:
     """Also by those that another process has counted."""
     subject = job(completions=9, podReplacementPolicy="Failed")
     assert planned(subject, pods_of(pods))[0] == plan

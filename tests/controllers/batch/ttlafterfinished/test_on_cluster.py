@@ -75,9 +75,7 @@ def condition(kind: str, status: str = "True", since: str | None = SINCE) -> JSO
         ),
     ],
 )
-def test_a_job_expires_some_time_after_its_end(
-    subject: Job, when: datetime | None
-) -> None:
+def test_a_job_expires_after_its_end(subject: Job, when: datetime | None) -> None:
     assert expires_at(subject) == when
 
 

@@ -161,9 +161,7 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     assert recording.writes == []
 
 
-async def test_the_review_names_all_fields_of_the_user(
-    cluster: Hands, tmp_path: Path
-) -> None:
+async def test_a_review_names_the_whole_user(cluster: Hands, tmp_path: Path) -> None:
     groups = ("system:nodes", "system:authenticated")
     make(cluster, signing_request(), User("system:node:n1", "U", groups))
     stored = cluster.server.storage.collection(
@@ -190,9 +188,7 @@ async def test_the_review_names_all_fields_of_the_user(
     }
 
 
-async def test_a_request_with_a_certificate_needs_no_review(
-    cluster: Hands, tmp_path: Path
-) -> None:
+async def test_a_certificate_needs_no_review(cluster: Hands, tmp_path: Path) -> None:
     make(cluster, signing_request())
     certificate = base64.b64encode(
         certificate_for(new_key()).public_bytes(Encoding.PEM)

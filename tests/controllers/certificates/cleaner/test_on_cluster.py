@@ -89,9 +89,7 @@ async def test_a_request_goes_some_time_after_its_answer(
 
 @pytest.mark.looptime
 @pytest.mark.slow
-async def test_an_approved_request_without_a_certificate_goes_a_day_later(
-    tmp_path: Path,
-) -> None:
+async def test_an_approved_request_goes_a_day_later(tmp_path: Path) -> None:
     cluster = Hands(rbac=True)
     make(cluster, signing_request())
     async with cluster.confined_manager(config_for(tmp_path, (CLEANER,))) as recording:

@@ -97,9 +97,7 @@ async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
     assert len(recording.writes) == 1
 
 
-async def test_requests_for_no_signature_do_not_change(
-    cluster: Hands, tmp_path: Path
-) -> None:
+async def test_unsigned_requests_stay(cluster: Hands, tmp_path: Path) -> None:
     make(cluster, signing_request("denied"))
     make(cluster, signing_request("foreign", signer="example.com/signer"))
     make(cluster, signing_request("failed"))
@@ -197,9 +195,7 @@ def test_files_of_one_signer_switch_the_common_ones_off() -> None:
     assert own.authorities() == {LEGACY_UNKNOWN: files}
 
 
-async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
-    cluster: Hands, tmp_path: Path
-) -> None:
+async def test_a_wrong_clock_does_not_matter(cluster: Hands, tmp_path: Path) -> None:
     """Else all certificates would be useless."""
     make(cluster, signing_request())
     config = config_for(tmp_path)
@@ -303,9 +299,7 @@ def test_files_that_are_read_while_they_are_replaced_do_not_sign(
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key"])
 @pytest.mark.parametrize("kept", [0, 0.5, 0.99])
-def test_a_half_written_file_does_not_sign(
-    tmp_path: Path, name: str, kept: float
-) -> None:
+def test_half_a_file_does_not_sign(tmp_path: Path, name: str, kept: float) -> None:
     """The last authority does, until the file is whole; a new key never leaks."""
     files = AuthorityFiles(*write_authority(tmp_path, name="old"))
     source = Watched(files)

@@ -53,9 +53,7 @@ async def test_an_owner_in_another_namespace_does_not_count(user: User) -> None:
     assert events[0].source.component == COLLECTOR
 
 
-async def test_a_cluster_scoped_owner_may_have_dependents_in_any_namespace(
-    user: User,
-) -> None:
+async def test_a_cluster_scoped_owner_owns_in_any_namespace(user: User) -> None:
     owner = await user.create("owner", resource=ROLES)
     await user.create("dependent", owner)
     async with collecting(user.cluster):
@@ -66,9 +64,7 @@ async def test_a_cluster_scoped_owner_may_have_dependents_in_any_namespace(
         assert await user.names() == []
 
 
-async def test_a_cluster_scoped_object_with_a_namespaced_owner_stays(
-    user: User,
-) -> None:
+async def test_a_namespaced_owner_of_a_cluster_scoped_object(user: User) -> None:
     owner = await user.create("owner")
     await user.create("role", {**owner, "uid": "gone"}, resource=ROLES)
     async with collecting(user.cluster):
@@ -187,9 +183,7 @@ async def test_an_object_that_is_adopted_at_the_last_moment_stays(user: User) ->
         assert await user.names() == ["dependent", "owner"]
 
 
-async def test_a_change_that_is_not_of_owners_does_not_save_an_object(
-    user: User,
-) -> None:
+async def test_other_changes_do_not_save_an_object(user: User) -> None:
     """Its second deletion names no version: another change would refuse it again."""
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     made = await user.create("dependent", lost)

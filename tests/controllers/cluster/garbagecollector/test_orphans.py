@@ -45,9 +45,7 @@ async def test_orphans_keep_their_other_owners(user: User) -> None:
     assert metadata["ownerReferences"] == [two]
 
 
-async def test_an_orphan_that_no_watch_has_shown_loses_its_owner_reference(
-    user: User,
-) -> None:
+async def test_an_unseen_orphan_loses_its_reference(user: User) -> None:
     """Otherwise it would be collected once a watch shows it."""
     owner = await user.create("owner")
     await user.create("early", owner)
@@ -66,9 +64,7 @@ async def test_an_orphan_that_no_watch_has_shown_loses_its_owner_reference(
     ]
 
 
-async def test_orphans_of_a_kind_that_is_not_synced_lose_their_owner_reference(
-    user: User,
-) -> None:
+async def test_orphans_of_an_unsynced_kind_lose_their_reference(user: User) -> None:
     """No watch has shown them, so they are listed (seed 22)."""
     owner = await user.create("owner")
     await user.create("kept", owner, resource=SECRETS)
@@ -84,9 +80,7 @@ async def test_orphans_of_a_kind_that_is_not_synced_lose_their_owner_reference(
         assert "ownerReferences" not in kept
 
 
-async def test_orphans_whose_references_name_another_version_are_found(
-    user: User,
-) -> None:
+async def test_references_to_another_version_are_found(user: User) -> None:
     await define(user)
     await serve_versions(user.cluster.client, "v1", "v2")
     owner = await user.create("owner", resource=WIDGETS)
@@ -106,9 +100,7 @@ async def test_orphans_whose_references_name_another_version_are_found(
     assert [each and "ownerReferences" in each for each in found] == [False, False]
 
 
-async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
-    user: User,
-) -> None:
+async def test_orphans_of_a_kind_unknown_for_a_moment(user: User) -> None:
     """Otherwise they would be collected once it is known again."""
     await define(user)
     owner = await user.create("owner")
@@ -126,9 +118,7 @@ async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
         assert await user.names() == []
 
 
-async def test_a_kind_that_cannot_be_listed_delays_orphaning_for_a_while(
-    user: User,
-) -> None:
+async def test_an_unlistable_kind_delays_orphaning(user: User) -> None:
     await define(user)
     stray = await user.create("stray")
     await user.create("widget", stray, resource=WIDGETS)
@@ -145,9 +135,7 @@ async def test_a_kind_that_cannot_be_listed_delays_orphaning_for_a_while(
         assert await user.names() == ["dependent", "stray"]
 
 
-async def test_orphans_that_could_not_be_listed_lose_their_owner_reference_when_seen(
-    user: User,
-) -> None:
+async def test_unlistable_orphans_lose_their_reference_later(user: User) -> None:
     """Their owner did not wait for them; still they must not be collected (seed 70)."""
     owner = await user.create("owner")
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
@@ -245,9 +233,7 @@ async def kept(user: User, resource: AnyResource, name: str) -> bool:
     return metadata is not None and "ownerReferences" not in metadata
 
 
-async def test_a_claim_that_no_watch_has_shown_survives_its_set_and_the_process(
-    user: User,
-) -> None:
+async def test_an_unseen_claim_survives_its_set_and_the_process(user: User) -> None:
     """No claim was known as a dependent of a set, so none was listed (seed 7236)."""
     owner = await store_set(user)
     async with collecting(user.cluster) as collector:
@@ -292,9 +278,7 @@ async def test_an_owner_waits_for_the_list_of_its_usual_dependents(user: User) -
     assert await user.names(STATEFUL_SETS) == []
 
 
-async def test_a_broken_group_delays_owners_of_other_kinds_for_half_a_minute(
-    user: User,
-) -> None:
+async def test_a_broken_group_delays_others_for_half_a_minute(user: User) -> None:
     """They wait, as it may have dependents of them; but not for ever."""
     await user.create("owner")
     transport = OneByOne(user.cluster.transport, broken="/apis/apps/v1")
@@ -307,9 +291,7 @@ async def test_a_broken_group_delays_owners_of_other_kinds_for_half_a_minute(
         assert await user.names() == []
 
 
-async def test_usual_dependents_are_listed_in_pages_of_their_namespace(
-    user: User,
-) -> None:
+async def test_usual_dependents_are_listed_in_pages(user: User) -> None:
     """Of five hundred objects each, as a namespace may have 100,000."""
     owner = await store_set(user)
     await store_claim(user, owner)

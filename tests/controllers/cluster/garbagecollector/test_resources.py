@@ -24,9 +24,7 @@ from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, serve_versi
 pytestmark = pytest.mark.looptime
 
 
-async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
-    user: User,
-) -> None:
+async def test_custom_resources_are_collected_soon(user: User) -> None:
     async with collecting(user.cluster):
         await asyncio.sleep(3)
         await define(user)
@@ -43,9 +41,7 @@ async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
         assert untied["ownerReferences"] == [two]
 
 
-async def test_a_resource_that_is_not_served_any_more_is_not_watched_any_more(
-    user: User,
-) -> None:
+async def test_a_resource_served_no_more_is_watched_no_more(user: User) -> None:
     """Its objects may still exist, so their dependents stay."""
     await define(user)
     owner = await user.create("owner", resource=WIDGETS)
@@ -65,9 +61,7 @@ async def test_a_resource_that_is_not_served_any_more_is_not_watched_any_more(
         assert await user.names() == ["dependent"]
 
 
-async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
-    user: User,
-) -> None:
+async def test_an_unlistable_resource_blocks_others_for_a_while(user: User) -> None:
     """For half a minute, not for ever."""
     transport = Interfering(user.cluster.transport, broken="/secrets")
     await user.create(
@@ -80,9 +74,7 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == []
 
 
-async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
-    user: User,
-) -> None:
+async def test_a_later_unlistable_kind_stops_no_other(user: User) -> None:
     transport = Interfering(user.cluster.transport, broken="/widgets")
     await user.create("owner")
     async with collecting(user.cluster, transport):
@@ -130,9 +122,7 @@ async def test_workers_start_when_the_graph_is_synced(
     assert min(looks) == pytest.approx(30, abs=2)
 
 
-async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
-    user: User,
-) -> None:
+async def test_no_state_is_kept_of_an_unknown_kind(user: User) -> None:
     stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
     async with collecting(user.cluster) as collector:
         for number in range(10):
@@ -147,9 +137,7 @@ async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
         assert invented == []
 
 
-async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
-    user: User,
-) -> None:
+async def test_no_state_is_kept_of_a_kind_served_no_more(user: User) -> None:
     async with collecting(user.cluster) as collector:
         await define(user)
         await asyncio.sleep(5)
@@ -163,9 +151,7 @@ async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
         assert widget not in collector.graph._owned
 
 
-async def test_objects_of_a_kind_that_is_not_served_do_not_count_as_gone(
-    user: User,
-) -> None:
+async def test_objects_of_an_unserved_kind_are_not_gone(user: User) -> None:
     await define(user)
     widget = await user.create("widget", resource=WIDGETS)
     other = await user.create("other")
@@ -202,9 +188,7 @@ async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -
 
 
 @pytest.mark.slow
-async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
-    user: User,
-) -> None:
+async def test_an_owner_of_an_unknown_kind_is_retried(user: User) -> None:
     stranger = {"apiVersion": "extensions/v1beta1", "kind": "Thing", "name": "t"}
     await user.create("dependent", {**stranger, "uid": "gone"})
     reads: list[str] = []
@@ -228,9 +212,7 @@ def versions_of_widgets(collector: GarbageCollector) -> set[str]:
     }
 
 
-async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
-    user: User,
-) -> None:
+async def test_a_version_preferred_for_a_minute_is_watched(user: User) -> None:
     await define(user)
     await user.create("held", resource=WIDGETS)
     async with collecting(user.cluster) as collector:
@@ -246,9 +228,7 @@ async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
         assert versions_of_widgets(collector) == {"example.com/v2"}
 
 
-async def test_a_new_preferred_version_of_a_resource_changes_nothing(
-    user: User,
-) -> None:
+async def test_a_new_preferred_version_changes_nothing(user: User) -> None:
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -270,9 +250,7 @@ async def test_a_new_preferred_version_of_a_resource_changes_nothing(
         assert await user.names() == []
 
 
-async def test_a_foreground_deletion_does_not_wait_for_a_kind_that_is_gone(
-    user: User,
-) -> None:
+async def test_a_foreground_deletion_ignores_a_kind_that_is_gone(user: User) -> None:
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -287,9 +265,7 @@ async def test_a_foreground_deletion_does_not_wait_for_a_kind_that_is_gone(
         assert await user.names() == []
 
 
-async def test_the_wait_for_resources_starts_when_they_are_discovered(
-    user: User,
-) -> None:
+async def test_the_wait_for_resources_starts_with_discovery(user: User) -> None:
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("dependent", lost)
     transport = Interfering(user.cluster.transport, broken="/apis")

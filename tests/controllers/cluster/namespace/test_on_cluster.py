@@ -121,9 +121,7 @@ CONTENT = "NamespaceContentRemaining"
 REMAIN = {CONTENT: ("True", "SomeResourcesRemain")}
 
 
-async def test_pods_are_deleted_before_objects_that_they_may_need(
-    cluster: Shop,
-) -> None:
+async def test_pods_go_before_objects_they_may_need(cluster: Shop) -> None:
     cluster.pod(grace=20)
     cluster.config_map()
     async with cluster.deleting(8):
@@ -191,9 +189,7 @@ WEBHOOK_DOWN = (
 STATUS = ("PUT", "/api/v1/namespaces/shop/status")
 
 
-async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
-    cluster: Shop,
-) -> None:
+async def test_an_unwritable_status_does_not_keep_it(cluster: Shop) -> None:
     """A webhook for the status may be served from the namespace that is deleted."""
     log = io.StringIO()
     cluster.config_map()
@@ -206,9 +202,7 @@ async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
     assert WEBHOOK_DOWN.replace('"', '\\"') in line
 
 
-async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
-    cluster: Shop,
-) -> None:
+async def test_a_changed_status_is_finalized_all_the_same(cluster: Shop) -> None:
     cluster.spoilt.answers[STATUS] = refusal(409, "", "the object has been modified")
     async with cluster.deleting(0):
         cluster.edit(NAMESPACES, "shop", metadata={"labels": {"a": "b"}})
@@ -216,9 +210,7 @@ async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
         assert not cluster.exists
 
 
-async def test_a_namespace_that_cannot_be_announced_is_emptied_but_stays(
-    cluster: Shop,
-) -> None:
+async def test_an_unannounced_namespace_is_emptied_but_stays(cluster: Shop) -> None:
     """Without the phase, API servers let clients create objects in it.
 
     They would stand without a namespace.
@@ -270,9 +262,7 @@ async def test_a_malformed_group_version_is_reported(cluster: Shop) -> None:
         )
 
 
-async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
-    cluster: Shop,
-) -> None:
+async def test_without_deletecollection_it_deletes_one_by_one(cluster: Shop) -> None:
     for name in ("a", "b"):
         cluster.config_map(name)
     cluster.spoilt.answers["DELETE", MAPS] = refusal(405, "")
@@ -281,9 +271,7 @@ async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
     assert {f"DELETE {MAPS}/a", f"DELETE {MAPS}/b"} <= set(cluster.spoilt.requests)
 
 
-async def test_a_finalizer_of_another_controller_keeps_the_namespace(
-    cluster: Shop,
-) -> None:
+async def test_a_foreign_finalizer_keeps_the_namespace(cluster: Shop) -> None:
     subject = await cluster.client.get(NAMESPACES, "", "shop")
     spec = msgspec.structs.replace(subject.spec, finalizers=("kubernetes", "x.io/y"))
     held = msgspec.structs.replace(subject, spec=spec)

@@ -39,9 +39,7 @@ def _stop_serving(cluster: Quotas) -> None:
     kinds.remove(found)
 
 
-async def test_custom_resources_are_counted_once_they_are_known(
-    cluster: Quotas,
-) -> None:
+async def test_custom_resources_are_counted_once_known(cluster: Quotas) -> None:
     """Within seconds; until then the API server admits none. Upstream takes minutes."""
     cluster.add_quota({"count/widgets.example.com": "3"})
     async with counting(cluster):
@@ -69,9 +67,7 @@ async def test_custom_resources_are_counted_once_they_are_known(
             cluster.put(WIDGETS, "e")
 
 
-async def test_a_resource_that_is_not_served_any_more_is_not_watched(
-    cluster: Quotas,
-) -> None:
+async def test_a_resource_served_no_more_is_not_watched(cluster: Quotas) -> None:
     cluster.add_quota({"count/widgets.example.com": "3"})
     await _define(cluster)
     cluster.put(WIDGETS, "a")
@@ -85,9 +81,7 @@ async def test_a_resource_that_is_not_served_any_more_is_not_watched(
         assert cluster.used() == {"count/widgets.example.com": "1"}
 
 
-async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
-    cluster: Quotas,
-) -> None:
+async def test_an_unlistable_resource_stops_no_other(cluster: Quotas) -> None:
     """Upstream counts nothing then. Once it can be listed it is counted."""
     cluster.add_quota({"secrets": "5", "count/leases.coordination.k8s.io": "5"})
     cluster.put(SECRETS, "s")
@@ -107,9 +101,7 @@ async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
         }
 
 
-async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
-    cluster: Quotas,
-) -> None:
+async def test_a_later_unlistable_kind_stops_no_other(cluster: Quotas) -> None:
     cluster.add_quota({"count/widgets.example.com": "3", "secrets": "5"})
     transport = Failing(cluster.transport, broken="/widgets")
     async with counting(cluster, transport):
@@ -132,9 +124,7 @@ async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
 
 
 @pytest.mark.parametrize("fault", [{"broken": "/apis"}, {"empty": True}])
-async def test_a_failing_discovery_keeps_the_watches(
-    cluster: Quotas, fault: dict[str, Any]
-) -> None:
+async def test_watches_survive_it(cluster: Quotas, fault: dict[str, Any]) -> None:
     cluster.add_quota({"secrets": "5"})
     transport = Failing(cluster.transport)
     async with counting(cluster, transport):
@@ -148,9 +138,7 @@ async def test_a_failing_discovery_keeps_the_watches(
         assert cluster.used() == {"secrets": "0"}
 
 
-async def test_a_start_without_discovery_counts_what_every_cluster_has(
-    cluster: Quotas,
-) -> None:
+async def test_a_start_without_discovery_counts_the_usual(cluster: Quotas) -> None:
     cluster.add_quota({"pods": "5", "secrets": "5"})
     transport = Failing(cluster.transport, broken="/apis")
     async with counting(cluster, transport):
@@ -161,9 +149,7 @@ async def test_a_start_without_discovery_counts_what_every_cluster_has(
         assert cluster.used() == {"pods": "0", "secrets": "0"}
 
 
-async def test_nothing_is_watched_twice_beside_the_garbage_collector(
-    cluster: Quotas,
-) -> None:
+async def test_nothing_is_watched_twice(cluster: Quotas) -> None:
     transport = Watching(cluster.transport)
     settings = make_config(controllers=("resourcequota", "garbagecollector"))
     await _define(cluster)
@@ -175,9 +161,7 @@ async def test_nothing_is_watched_twice_beside_the_garbage_collector(
         await asyncio.sleep(200)
 
 
-async def test_the_version_that_the_garbage_collector_watches_is_counted(
-    cluster: Quotas,
-) -> None:
+async def test_the_collectors_version_is_counted(cluster: Quotas) -> None:
     cluster.add_quota({"count/widgets.example.com": "3"})
     settings = make_config(controllers=("resourcequota", "garbagecollector"))
     await _define(cluster)
@@ -228,9 +212,7 @@ def add_pod(cluster: Quotas) -> JSON:
 
 
 @pytest.mark.parametrize("broken", ["/deviceclasses", "/resourceclaims", "/apis"])
-async def test_devices_keep_their_usage_until_claims_and_classes_are_known(
-    cluster: Quotas, broken: str
-) -> None:
+async def test_devices_keep_their_usage_for_now(cluster: Quotas, broken: str) -> None:
     """Pods may be charged for the same resource, and are not all."""
     add_class(cluster)
     add_claim(cluster, "a", 2)
@@ -261,9 +243,7 @@ async def test_without_its_gate_no_class_stands_for_an_extended_resource() -> No
         assert cluster.used() == {GPU: "0"}
 
 
-async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
-    cluster: Quotas,
-) -> None:
+async def test_an_extended_resource_claim_is_charged_once(cluster: Quotas) -> None:
     add_class(cluster)
     cluster.add_quota({GPU: "50"})
     metadata = add_pod(cluster)
@@ -276,9 +256,7 @@ async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
     assert cluster.used() == {GPU: "6"}
 
 
-async def test_the_api_server_charges_a_pods_extended_resources_once(
-    cluster: Quotas,
-) -> None:
+async def test_the_api_server_charges_extended_resources_once(cluster: Quotas) -> None:
     add_class(cluster)
     cluster.add_quota({GPU: "50"})
     async with counting(cluster) as recording:

@@ -94,9 +94,7 @@ def _made(bodies: list[JSON]) -> list[Pod]:
 
 @pytest.mark.slow
 @given(st.lists(pods(), max_size=12), st.sampled_from([(), ("Terminating",)]))
-def test_pods_are_added_up_in_groups(
-    bodies: list[JSON], scopes: tuple[str, ...]
-) -> None:
+def test_pods_are_added_in_groups(bodies: list[JSON], scopes: tuple[str, ...]) -> None:
     requirements = requirements_of(ResourceQuotaSpec(scopes=scopes))
     expected: Amounts = NOTHING
     for pod in _made(bodies):

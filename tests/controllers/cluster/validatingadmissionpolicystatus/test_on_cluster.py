@@ -145,9 +145,7 @@ async def test_what_upstreams_tests_check_is_found(cluster: Hands) -> None:
     }
 
 
-async def test_a_policy_is_checked_again_if_no_schema_can_be_read(
-    cluster: Hands,
-) -> None:
+async def test_an_unread_schema_is_tried_again(cluster: Hands) -> None:
     """Upstream has most schemas compiled in, and skips the others for good."""
     add(cluster, "wrong", "object.replicas > 1")
 
@@ -188,9 +186,7 @@ class LateSchemas:
         return Response(200, {}, json.dumps(document).encode())
 
 
-async def test_the_schema_of_a_new_custom_resource_is_waited_for(
-    cluster: Hands,
-) -> None:
+async def test_the_schema_of_a_new_resource_is_waited_for(cluster: Hands) -> None:
     """It comes a moment after the resource; upstream would skip the resource."""
     await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
     wrong = "object.spec.size > '1' && object.spec.colour == 'red'"
@@ -212,9 +208,7 @@ async def test_the_schema_of_a_new_custom_resource_is_waited_for(
     )
 
 
-async def test_a_schema_that_never_comes_is_not_waited_for_any_longer(
-    cluster: Hands,
-) -> None:
+async def test_a_schema_that_never_comes_ends_the_wait(cluster: Hands) -> None:
     await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
     add(cluster, "some", "true", rules=[rule("example.com", "v1", "widgets")])
     late = LateSchemas(cluster)

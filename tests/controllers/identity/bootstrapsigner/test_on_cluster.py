@@ -203,9 +203,7 @@ def _token(
         "another namespace": (_token(namespace="default"), {}),
     },
 )
-def test_only_valid_tokens_of_kube_system_sign(
-    secret: Secret, tokens: dict[str, str]
-) -> None:
+def test_only_valid_tokens_sign(secret: Secret, tokens: dict[str, str]) -> None:
     assert signing_tokens([secret], NOW) == tokens
 
 

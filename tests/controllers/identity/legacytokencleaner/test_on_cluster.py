@@ -184,9 +184,7 @@ async def test_a_token_that_a_pod_uses_stays(cluster: Tokens, spec: JSON) -> Non
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "late"])
-async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
-    cluster: Tokens, since: str
-) -> None:
+async def test_cleaning_waits_for_a_tracked_period(cluster: Tokens, since: str) -> None:
     cluster.token("idle")
     await asyncio.sleep(PERIOD + 1)
     if since:
@@ -242,9 +240,7 @@ def _secret(created: str = OLD, **labels: str) -> Secret:
         "empty": (_secret(used=""), False),
     },
 )
-def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
-    secret: Secret, *, unused: bool
-) -> None:
+def test_old_tokens_without_use_are_unused(secret: Secret, *, unused: bool) -> None:
     assert is_unused(secret, LIMITS) is unused
 
 
@@ -258,9 +254,7 @@ def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
         ("2026-03-09", Decision.DELETE),
     ],
 )
-def test_an_unused_token_is_marked_and_deleted_a_period_later(
-    invalid: str, decision: Decision
-) -> None:
+def test_a_mark_is_followed_by_deletion(invalid: str, decision: Decision) -> None:
     assert decide_unused(_secret(invalid=invalid), LIMITS) is decision
 
 
@@ -277,9 +271,7 @@ def test_a_token_without_labels_is_marked() -> None:
         ("2026-03-10", datetime(2026, 3, 21, tzinfo=UTC), True),
     ],
 )
-def test_tracking_counts_from_the_day_after_it_began(
-    since: str, now: datetime, *, enough: bool
-) -> None:
+def test_tracking_counts_next_day(since: str, now: datetime, *, enough: bool) -> None:
     assert tracked_long_enough(date.fromisoformat(since), now, 10 * DAY) is enough
 
 

@@ -62,9 +62,7 @@ async def test_no_empty_authority_is_published_over_a_good_one(
     assert 'give="--root-ca-file, or a kubeconfig with a' in log.getvalue()
 
 
-async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
-    cluster: Hands,
-) -> None:
+async def test_a_spoilt_authority_is_repaired(cluster: Hands) -> None:
     connections = Connections(cluster.transport, root_ca="PEM")
     name = "kube-root-ca.crt"
     async with run_manager(connections, cluster.clock, cluster.rng, CONFIG):

@@ -29,9 +29,7 @@ async def test_every_active_namespace_has_an_account(cluster: Hands) -> None:
     assert [each.path for each in recording.writes if "/ending/" in each.path] == []
 
 
-async def test_a_default_account_that_a_user_deletes_comes_back(
-    cluster: Hands,
-) -> None:
+async def test_a_deleted_default_account_comes_back(cluster: Hands) -> None:
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
         first = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")

@@ -131,9 +131,7 @@ async def test_tokens_go_with_their_account(cluster: Hands) -> None:
     assert decoded(late, "namespace") == "default"
 
 
-async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
-    cluster: Hands,
-) -> None:
+async def test_a_late_watch_costs_no_account_its_secret(cluster: Hands) -> None:
     """The cache has the old account; the new secret gets the uid of the new one.
 
     Upstream takes the cached account for a secret without a uid, and deletes the secret
@@ -156,9 +154,7 @@ async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
     assert annotations_of(filled["tok"].metadata)[ACCOUNT_UID] == uid
 
 
-async def test_a_token_secret_without_the_uid_is_kept_for_a_namesake(
-    cluster: Hands,
-) -> None:
+async def test_a_secret_without_the_uid_is_kept(cluster: Hands) -> None:
     """The uid in its token is not verified, so nothing is deleted because of it.
 
     The secret may hold more than the token, and a user may have restored both from a

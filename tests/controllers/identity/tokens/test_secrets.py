@@ -254,9 +254,7 @@ def test_a_key_is_found_in_a_file(tmp_path: Path, content: bytes) -> None:
         ),
     },
 )
-def test_a_file_without_a_key_is_refused_and_its_content_is_not_shown(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_without_a_key_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(content)
     with pytest.raises(KeyFileError) as caught:

@@ -210,9 +210,7 @@ def test_subsets_are_those_of_the_pods(
         ),
     },
 )
-def test_labels_are_the_services_and_the_controllers(
-    backed: Service, expected: JSON
-) -> None:
+def test_labels_are_merged(backed: Service, expected: JSON) -> None:
     wanted = wanted_of(backed)
     assert wanted is not None
     assert wanted.metadata.labels == expected
@@ -251,9 +249,7 @@ def test_labels_are_the_services_and_the_controllers(
         ),
     },
 )
-def test_endpoints_are_written_only_if_they_differ(
-    current: Endpoints | None, is_right: bool
-) -> None:
+def test_differences_are_written(current: Endpoints | None, is_right: bool) -> None:
     found = wanted_of(service(), A, current=current, time="2026-01-01T00:00:00Z")
     assert (found is None) == is_right
 
@@ -381,9 +377,7 @@ def sizes_of(found: tuple[EndpointSubset, ...]) -> list[Sizes]:
         "the last subsets get nothing": ([(1, 0)] * 1001, [(1, 0)] * 1000),
     },
 )
-def test_addresses_beyond_the_capacity_are_left_out(
-    given: list[Sizes], expected: list[Sizes]
-) -> None:
+def test_surplus_addresses_go(given: list[Sizes], expected: list[Sizes]) -> None:
     before = subsets(*given)
     found, is_truncated = truncate(before)
     assert sizes_of(found) == expected

@@ -29,9 +29,7 @@ async def test_endpoints_follow_services_and_pods(scenario: Scenario) -> None:
     await scenario.play(Services, config)
 
 
-async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
-    cluster: Services,
-) -> None:
+async def test_leftovers_of_an_unseen_service_stay(cluster: Services) -> None:
     """The cache of services is older than that of Endpoints at the start."""
     watches = SilentWatches(cluster.transport)
     watches.silence("services")

@@ -95,9 +95,7 @@ def test_the_placeholder_stays() -> None:
         owned("s", backend(1)),
     ],
 )
-def test_another_slice_than_the_placeholder_is_replaced(
-    existing: EndpointSlice,
-) -> None:
+def test_only_the_placeholder_slice_stays(existing: EndpointSlice) -> None:
     changes = planned([existing]).changes
     assert (names(changes.delete), len(changes.create)) == (["s"], 1)
 

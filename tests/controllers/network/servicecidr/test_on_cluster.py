@@ -114,9 +114,7 @@ def test_a_range_holds_the_addresses_that_may_be_allocated_from_it(
         "ranges elsewhere": ([service_cidr("a", "10.0.0.0/8", "2002::/16")], False),
     },
 )
-def test_a_range_is_covered_by_larger_ones(
-    others: list[ServiceCIDR], covered: bool
-) -> None:
+def test_larger_ranges_cover_it(others: list[ServiceCIDR], covered: bool) -> None:
     """Each family may be covered by another object."""
     assert is_covered(DEFAULT, others) is covered
 

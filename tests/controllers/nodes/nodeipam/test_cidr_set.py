@@ -70,9 +70,7 @@ def test_a_freed_range_is_used_again_only_after_those_beyond() -> None:
         ("fd00::/64", 0, [f"10.0.{part}.0/24" for part in range(4)]),
     ],
 )
-def test_every_range_that_overlaps_is_held(
-    held: str, taken: int, left: list[str]
-) -> None:
+def test_overlapping_ranges_are_held(held: str, taken: int, left: list[str]) -> None:
     ranges = made("10.0.0.0/22", 24)
     assert ranges.occupy(ip_network(held)) == taken == ranges.taken
     assert allocated(ranges, 4 - taken) == left

@@ -123,9 +123,7 @@ async def test_flags_that_are_refused_end_the_start(cluster: Ranges) -> None:
             pass
 
 
-async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
-    cluster: Ranges,
-) -> None:
+async def test_a_node_outside_the_cluster_is_reported(cluster: Ranges) -> None:
     """Upstream does not start in that case."""
     cluster.node("strange", "192.168.0.0/24")
     cluster.node("two", "10.0.0.0/24", "fd00::/64")
@@ -141,9 +139,7 @@ async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
     ]
 
 
-async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
-    cluster: Ranges,
-) -> None:
+async def test_a_range_of_two_nodes_is_free_after_both(cluster: Ranges) -> None:
     """Upstream gives it away when the first node is gone."""
     for name in ("a", "b"):
         cluster.node(name, "10.0.0.0/24")

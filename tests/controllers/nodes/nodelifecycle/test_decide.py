@@ -102,9 +102,7 @@ PRESSURES = {
         ),
     ],
 )
-def test_no_schedule_taints_follow_the_conditions(
-    node: Node, kept: str, new: str
-) -> None:
+def test_taints_follow_the_conditions(node: Node, kept: str, new: str) -> None:
     stay = [make_taint(each, "old") for each in kept.split()]
     come = [make_taint(each) for each in new.split()]
     assert no_schedule_taints(node, NOW) == (*stay, *come)
@@ -194,9 +192,7 @@ HALF_KNOWN: dict[str, Any] = {DISK: "False", "NetworkUnavailable": "False"}
         (make_node(Ready="Unknown", DiskPressure="False"), []),
     ],
 )
-def test_the_conditions_of_a_silent_node_become_unknown(
-    node: Node, expected: list[dict[str, Any]]
-) -> None:
+def test_silence_makes_unknown(node: Node, expected: list[dict[str, Any]]) -> None:
     assert unknown_conditions(node, NOW) == expected
 
 
@@ -233,9 +229,7 @@ def test_a_new_heartbeat_is_a_sign_of_life(
         (Count(2, 4), PARTIAL, 0.01),
     ],
 )
-def test_a_zone_has_a_state_and_a_rate(
-    count: Count, state: ZoneState, rate: float
-) -> None:
+def test_zones_have_rates(count: Count, state: ZoneState, rate: float) -> None:
     assert RATES.state_of(count) is state
     assert math.isclose(RATES.rate(state, count.size), rate)
 

@@ -61,9 +61,7 @@ class Fragile:
         await self._inner.close()
 
 
-async def test_a_manager_that_reaches_no_api_server_kills_no_node(
-    cluster: Kubelets,
-) -> None:
+async def test_no_api_server_kills_no_node(cluster: Kubelets) -> None:
     names = [f"n{number}" for number in range(20)]
     cluster.nodes_of(*names)
     fragile = Fragile(cluster.transport)
@@ -108,9 +106,7 @@ async def test_a_refused_write_is_tried_again(
     assert len(fragile.sent) == 5
 
 
-async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
-    cluster: Kubelets,
-) -> None:
+async def test_a_taint_is_swapped_if_the_node_has_changed(cluster: Kubelets) -> None:
     cluster.nodes_of("ok", "a")
     cluster.post("a", Ready="False")
     fragile = Fragile(cluster.transport)
@@ -136,9 +132,7 @@ async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Kubelets) -> 
         assert recording.writes == []
 
 
-async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
-    cluster: Kubelets,
-) -> None:
+async def test_the_only_node_of_a_zone_may_be_excluded(cluster: Kubelets) -> None:
     labels = {"topology.kubernetes.io/zone": "z"}
     cluster.nodes_of("ok")
     cluster.nodes_of("a", labels=labels)
@@ -172,9 +166,7 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Kubelets) -> N
     ]
 
 
-async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
-    cluster: Kubelets,
-) -> None:
+async def test_a_lease_renewed_while_read_is_fresh(cluster: Kubelets) -> None:
     cluster.nodes_of("ok", "a")
     fragile = Fragile(cluster.transport)
     fragile.seconds_of_a_read = 2.0
@@ -187,9 +179,7 @@ async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     assert fragile.sent == []
 
 
-async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
-    cluster: Kubelets,
-) -> None:
+async def test_a_node_that_renews_is_not_evicted(cluster: Kubelets) -> None:
     """Its kubelet runs again, and posts its status later; upstream evicts its pods.
 
     The node waits behind another one: one node is tainted in ten seconds. If it falls
@@ -231,9 +221,7 @@ class Reads(InMemoryTransport):
         return await super().request(request)
 
 
-async def test_a_machine_that_was_suspended_finds_no_node_silent(
-    cluster: Kubelets,
-) -> None:
+async def test_a_suspended_machine_finds_no_node_silent(cluster: Kubelets) -> None:
     """The process has read nothing for five minutes, but does not read each lease now.
 
     With thousands of nodes that would be thousands of requests. The time of the pause
@@ -261,9 +249,7 @@ async def test_a_machine_that_was_suspended_finds_no_node_silent(
         assert len(recording.writes) == 2 * len(names)
 
 
-async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
-    cluster: Kubelets,
-) -> None:
+async def test_a_new_leader_believes_leases(cluster: Kubelets) -> None:
     """The time of the renewal is unknown; it may have been right now."""
     cluster.add("Node", "a")
     cluster.nodes_of("ok")
@@ -277,9 +263,7 @@ async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
             assert (cluster.statuses("a"))["Ready"] == "Unknown"
 
 
-async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
-    cluster: Kubelets,
-) -> None:
+async def test_nodes_have_a_new_grace_period(cluster: Kubelets) -> None:
     """The network may have caused the silence; a node that posted False also gets one.
 
     A node is seen at 6 s, so it would count as dead at 13 s; the cluster recovers at 10

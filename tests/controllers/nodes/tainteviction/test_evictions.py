@@ -63,9 +63,7 @@ def test_the_first_toleration_of_each_taint_counts(
 
 
 @pytest.mark.parametrize(("is_on", "expected"), [(True, 1), (False, None)])
-def test_numbers_are_compared_if_the_gate_is_on(
-    *, is_on: bool, expected: int | None
-) -> None:
+def test_numbers_are_compared_by_gate(*, is_on: bool, expected: int | None) -> None:
     greater = Toleration(key="a", operator="Gt", value="0", effect="NoExecute")
     used = used_tolerations((A,), (greater,), compares_numbers=is_on)
     assert (None if used is None else len(used)) == expected
@@ -155,9 +153,7 @@ def node(ready: str, *keys: str) -> Node:
         (node("True", "dedicated"), False),
     ],
 )
-def test_a_ready_node_with_taints_of_unhealthy_nodes_is_back(
-    found: Node, *, expected: bool
-) -> None:
+def test_a_ready_tainted_node_is_back(found: Node, *, expected: bool) -> None:
     assert is_back(found) == expected
 
 

@@ -11,9 +11,7 @@ from tests.controllers.hands import Hands
 
 
 @pytest.mark.looptime
-async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
-    cluster: Hands,
-) -> None:
+async def test_a_grown_cluster_annotates_all_nodes(cluster: Hands) -> None:
     for number in range(100):
         cluster.add("Node", f"n{number:03}")
     async with cluster.manager(make_config(controllers=("ttl",))):
@@ -63,9 +61,7 @@ async def test_a_wrong_annotation_of_a_node_is_corrected(cluster: Hands) -> None
         (1, 4, 0),
     ],
 )
-def test_the_ranges_of_cluster_sizes_overlap(
-    nodes: int, before: int, after: int
-) -> None:
+def test_ranges_of_sizes_overlap(nodes: int, before: int, after: int) -> None:
     """With upstream's limits: one for growing, a lower one for shrinking."""
     assert step_for(nodes, before) == after
 

@@ -107,9 +107,7 @@ def test_a_claim_loses_consumers_that_are_gone(
         (claim(deleted=True), None),
     ],
 )
-def test_an_allocated_claim_is_reserved_once(
-    before: ResourceClaim, expected: JSON | None
-) -> None:
+def test_it_is_reserved_once(before: ResourceClaim, expected: JSON | None) -> None:
     assert reserve(before, Q) == expected
 
 
@@ -125,9 +123,7 @@ def test_an_allocated_claim_is_reserved_once(
         ("w" * 43 + "." + "w" * 36, "g" * 20, "w" * 43 + "-" + "g" * 11),
     ],
 )
-def test_a_long_name_is_cut_in_proportion(
-    consumer: str, entry: str, expected: str
-) -> None:
+def test_long_names_are_cut(consumer: str, entry: str, expected: str) -> None:
     assert generate_name(consumer, entry) == expected
     assert len(expected) + 5 <= 63
 

@@ -101,9 +101,7 @@ async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> No
     assert claim.status.allocation is None
 
 
-async def test_the_claim_of_a_group_that_is_newer_than_the_cache_stays(
-    cluster: Claims,
-) -> None:
+async def test_a_group_newer_than_the_cache_keeps_its_claim(cluster: Claims) -> None:
     """The cache may show an older group of the same name, after a change of leaders."""
     add_group(cluster)
     uids = ["newer"]

@@ -90,9 +90,7 @@ def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
         (pod("g", "Failed"), "n/g", []),
     ],
 )
-def test_a_pod_uses_its_group_until_it_has_ended(
-    found: Pod, group: str, used: list[str]
-) -> None:
+def test_a_pod_uses_its_group(found: Pod, group: str, used: list[str]) -> None:
     assert group_of(found) == group
     assert list(used_by(found)) == used
 

@@ -306,9 +306,7 @@ def _wanted(key: str) -> NodeVolume:
     )
 
 
-def test_volumes_that_are_attached_shortly_after_each_other_are_listed_together() -> (
-    None
-):
+def test_volumes_that_are_attached_soon_after_are_listed_together() -> None:
     both = _view(["flex"], _wanted("a"), _wanted("b"))
     early = plan_node(both, {"a": T(attached_since=NOW - 0.05)}, NOW, OPTIONS)
     assert early.listed is None
@@ -355,9 +353,7 @@ def test_names_are_those_of_upstream() -> None:
         (["ReadWriteMany"], False),
     ],
 )
-def test_access_modes_say_whether_a_volume_is_exclusive(
-    modes: list[str], *, exclusive: bool
-) -> None:
+def test_modes_say_what_is_exclusive(modes: list[str], *, exclusive: bool) -> None:
     """Upstream: IsMultiAttachAllowed."""
     assert is_exclusive(modes) is exclusive
 
@@ -387,9 +383,7 @@ def pod(name: str, namespace: str = "ns") -> Pod:
         ),
     ],
 )
-def test_a_multi_attach_error_names_only_pods_of_the_same_namespace(
-    users: tuple[Pod, ...], reason: str
-) -> None:
+def test_other_namespaces_are_not_named(users: tuple[Pod, ...], reason: str) -> None:
     """Upstream: reportMultiAttachError."""
     multi_attach = MultiAttach(("n",), users, stays=True)
     message = multi_attach_error(VOLUME, multi_attach, pod("p"))

@@ -128,9 +128,7 @@ async def test_a_deleted_claim_is_created_again(cluster: Storage) -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "former"])
-async def test_a_claim_of_another_owner_is_not_changed(
-    cluster: Storage, owner: str
-) -> None:
+async def test_a_foreign_claim_stays(cluster: Storage, owner: str) -> None:
     add_claim(cluster, owner)
     async with cluster.manager(CONFIG) as recording:
         uid = add_pod(cluster, "scratch")
@@ -143,9 +141,7 @@ async def test_a_claim_of_another_owner_is_not_changed(
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-async def test_only_a_claim_of_another_owner_is_a_conflict(
-    cluster: Storage, *, is_own: bool
-) -> None:
+async def test_a_foreign_claim_conflicts(cluster: Storage, *, is_own: bool) -> None:
     """The cache lacks it; of its own, upstream says in an event that it exists."""
     uid = add_pod(cluster, "scratch") if is_own else ""
     unseen = Before(cluster, "POST", POST, lambda: add_claim(cluster, uid))
@@ -176,9 +172,7 @@ async def test_a_refused_claim_is_retried_and_counted(
     } == {"create_total": 3.0, "create_failures_total": 1.0}
 
 
-async def test_a_namespace_that_is_being_deleted_gets_no_claims(
-    cluster: Storage,
-) -> None:
+async def test_a_deleted_namespace_gets_no_claims(cluster: Storage) -> None:
     """Its pods are deleted, too; neither an event nor a retry would help."""
     cluster.add_namespace("old")
     containers = [{"name": "c", "image": "app:v1"}]
@@ -252,9 +246,7 @@ def test_a_claim_is_made_from_the_template_and_owned_by_the_pod(
         (pod(SCRATCH, deleted="2026-01-01T00:00:00Z"), False),
     ],
 )
-def test_only_pods_with_ephemeral_volumes_need_claims(
-    of: Pod, *, is_needed: bool
-) -> None:
+def test_only_ephemeral_volumes_need_claims(of: Pod, *, is_needed: bool) -> None:
     assert needs_claims(of) is is_needed
 
 

@@ -32,9 +32,7 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
         (SELinuxOptions(type="t"), "::t:"),
     ],
 )
-def test_a_label_has_the_parts_that_are_set(
-    options: SELinuxOptions, label: str
-) -> None:
+def test_a_label_has_only_set_parts(options: SELinuxOptions, label: str) -> None:
     assert label_of(options) == label
 
 
@@ -55,9 +53,7 @@ def test_a_label_has_the_parts_that_are_set(
         ("::t:", "u::x:", True),
     ],
 )
-def test_labels_conflict_in_the_level_or_in_a_part_that_both_have(
-    one: str, other: str, *, differ: bool
-) -> None:
+def test_labels_conflict_in_one_part(one: str, other: str, *, differ: bool) -> None:
     assert conflicts(one, other) is differ
     assert conflicts(other, one) is differ
 
@@ -103,9 +99,7 @@ def container(*mounts: str, level: str = "") -> JSON:
         ),
     ],
 )
-def test_volumes_are_mounted_with_the_labels_of_their_containers(
-    user: Pod, labels: dict[str, set[str]]
-) -> None:
+def test_mounts_have_container_labels(user: Pod, labels: dict[str, set[str]]) -> None:
     assert mounted_labels(user) == labels
 
 
@@ -142,9 +136,7 @@ END = ". If both pods land on the same node, only one of them may access the vol
         (X, Use(":::y", "Other"), ["SELinuxChangePolicy", "SELinuxLabel"]),
     ],
 )
-def test_two_pods_conflict_by_policy_and_by_label(
-    use: Use, other: Use, names: list[str]
-) -> None:
+def test_pods_conflict_in_two_ways(use: Use, other: Use, names: list[str]) -> None:
     assert [each.name for each in conflicts_of("ns/p", use, "ns/q", other)] == names
     assert [each.name for each in conflicts_of("ns/q", other, "ns/p", use)] == names
 

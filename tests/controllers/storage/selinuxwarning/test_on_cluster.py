@@ -133,9 +133,7 @@ async def test_a_driver_begins_to_mount_labels(cluster: Storage) -> None:
         assert "r" not in {name for name, _, _ in await told(cluster)}
 
 
-async def test_a_claim_that_is_bound_later_counts_from_then_on(
-    cluster: Storage,
-) -> None:
+async def test_a_claim_that_is_bound_later_counts_then(cluster: Storage) -> None:
     """Upstream retries until then."""
     add_driver(cluster)
     async with cluster.manager(CONFIG):
@@ -255,9 +253,7 @@ def samples(manager: Any) -> dict[tuple[str, ...], float]:
     }
 
 
-async def test_a_volume_of_a_replaced_plugin_counts_as_its_drivers(
-    cluster: Storage,
-) -> None:
+async def test_a_replaced_plugin_counts_as_its_driver(cluster: Storage) -> None:
     """So does a volume that pods define themselves."""
     add_driver(cluster, "ebs.csi.aws.com")
     ebs = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
@@ -266,9 +262,7 @@ async def test_a_volume_of_a_replaced_plugin_counts_as_its_drivers(
         assert await told(cluster) == LABELS
 
 
-async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own(
-    cluster: Storage,
-) -> None:
+async def test_an_ephemeral_claim_must_be_the_pods_own(cluster: Storage) -> None:
     add_driver(cluster)
     add_pods(cluster, p=pod(X, source=ephemeral("data")), q=pod(Y, claim="p-data"))
     async with cluster.manager(CONFIG):
@@ -279,9 +273,7 @@ async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own(
         assert await told(cluster) == LABELS
 
 
-async def test_a_pod_that_comes_back_under_its_name_is_told_again(
-    cluster: Storage,
-) -> None:
+async def test_a_pod_that_comes_back_is_told_again(cluster: Storage) -> None:
     """The watch may show the deletion and the new pod together."""
     add_driver(cluster)
     cluster.bound()

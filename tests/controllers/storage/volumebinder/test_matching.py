@@ -191,9 +191,7 @@ def at(version: str, uid: str = "one") -> PersistentVolume:
         ),
     ],
 )
-def test_a_write_is_known_before_the_watch_shows_it(
-    steps: str, told: list[str | None]
-) -> None:
+def test_a_write_is_known_before_its_watch(steps: str, told: list[str | None]) -> None:
     """Each step is followed by the version that is known, and the assumed ones."""
     seen, caches = list[str | None](), Caches()
     informer = caches.informer(PERSISTENT_VOLUMES)

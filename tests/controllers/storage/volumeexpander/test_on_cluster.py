@@ -93,9 +93,7 @@ def told(reason: str, message: str, times: int = 1) -> str:
     return f"disk {reason} [volume_expand]: {message} x{times}"
 
 
-async def test_the_resizer_of_a_csi_driver_expands_its_volumes(
-    cluster: Storage,
-) -> None:
+async def test_the_resizer_of_a_driver_expands(cluster: Storage) -> None:
     """An event says so; a smaller request causes no event."""
     add_disk(cluster)
     async with cluster.manager(CONFIG) as recording:
