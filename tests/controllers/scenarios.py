@@ -14,8 +14,8 @@ its refusal. Further calls are
 
 * ``run``: runs the manager, with the arguments of its config, also in place of the one
   before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
-* ``writes``, as method, path and status; ``methods`` and ``answers`` have these only,
-  ``refusals`` those that were refused;
+* ``writes``, as method, path and status; ``sorted_writes``; ``methods``; ``answers``;
+  ``refusals``, the writes that were refused;
   ``rewritten``, the names of what was patched; ``count_writes a``, to an object;
   ``sent 0 spec.a``, the body of a write,
   or a part of it; ``forget`` forgets them;
@@ -238,6 +238,9 @@ class _Player:
         """Return the names of the objects that were patched, apart from statuses."""
         patched = [e.path for e in self._recording.writes if e.method == "PATCH"]
         return [each.rpartition("/")[2] for each in patched if "/status" not in each]
+
+    def sorted_writes(self) -> list[str]:
+        return sorted(self.writes())
 
     def methods(self) -> list[str]:
         return [each.method for each in self._recording.writes]

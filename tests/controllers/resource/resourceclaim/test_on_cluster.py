@@ -1,364 +1,216 @@
 """Pods get their claims to devices, on a cluster in memory and on virtual time."""
 
 import asyncio
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
-from controller_manager.api.meta import OwnerReference
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import (
+    DELETE_PROTECTION,
+    RESOURCE_CLAIMS,
+    ResourceClaim,
+)
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import RequestTimeout
 from controller_manager.client.rest.transport import Response
-from tests.clusters import ROOT_CA, run_manager
-from tests.controllers.hands import Before
-from tests.controllers.responses import refusal
-
-from .objects import CONFIG, Claims, direct, from_template, pod_reference, requests
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    of_group,
+    pod_claim_name,
+)
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import ROOT_CA, make_config, run_manager
+from tests.controllers.hands import Before, Hands
+from tests.controllers.scenarios import Scenario, scenarios
 
 pytestmark = pytest.mark.looptime
 
-CLAIM: Final = "resourceclaims/c"
-NOT_FOUND: Final = (
-    'resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found'
-)
-
-
-async def test_claims_are_created_from_templates_and_named_in_order() -> None:
-    cluster = Claims(rbac=True)
-    async with cluster.confined_manager(CONFIG) as recording:
-        cluster.add_template(labels={"a": "b"}, annotations={"x": "y"})
-        cluster.add_pod("p", from_template("nic"), direct(), from_template("gpu"))
-        await asyncio.sleep(1)
-        made, names = cluster.claims(), cluster.status_names()
-        uid = cluster.uid_of("p")
-    assert [name.rpartition("-")[0] for name in made] == ["p-gpu", "p-nic"]
-    assert names == {
-        each: next(name for name in made if each in name) for each in ("nic", "gpu")
+REQUESTS: Final = [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]
+ALLOCATION: Final = {
+    "devices": {
+        "results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]
     }
-    assert list(names) == ["nic", "gpu"]
-    owner = OwnerReference(
-        api_version="v1", kind="Pod", name="p", uid=uid, controller=True
+}
+
+
+def config(*, grouped: bool = False) -> Config:
+    made = make_config(
+        controllers=("resourceclaim-controller", "ttl"),
+        use_service_account_credentials=True,
     )
-    for claim in made.values():
-        assert claim.metadata.owner_references == (owner,)
-        assert claim.metadata.labels == {"a": "b"}
-    assert requests(recording.writes) == [
-        ("POST", "resourceclaims", 201),
-        ("POST", "resourceclaims", 201),
-        ("PATCH", "pods/p/status", 200),
-    ]
+    gates = FeatureGates({"DRAWorkloadResourceClaims": True})
+    return replace(made, features=gates) if grouped else made
 
 
-async def test_a_deleted_claim_is_created_again_and_the_other_stays_in_the_status(
-    cluster: Claims,
-) -> None:
-    """Upstream removes the other claim from the status, and adds it again, for ever."""
-    cluster.add_template()
-    cluster.add_pod("p", from_template("gpu"), from_template("nic"))
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        before = cluster.status_names()
-        cluster.delete_claim(str(before["gpu"]))
-        await asyncio.sleep(60)
-        after, made = cluster.status_names(), cluster.claims()
-    assert after["nic"] == before["nic"]
-    assert after["gpu"] != before["gpu"]
-    assert set(after.values()) == made.keys()
-    assert requests(recording.writes)[3:] == [
-        ("POST", "resourceclaims", 201),
-        ("PATCH", "pods/p/status", 200),
-    ]
-
-
-async def test_a_pod_waits_for_its_template_and_an_event_reports_it(
-    cluster: Claims,
-) -> None:
-    cluster.add_pod("p", from_template())
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(600)
-        assert cluster.claims() == {}
-        cluster.add_template()
-        await asyncio.sleep(0.1)
-        assert len(cluster.claims()) == 1
-    why = "FailedResourceClaimCreation [resource_claim]: PodResourceClaim gpu"
-    assert cluster.told() == [f"p Warning {why}: {NOT_FOUND}"]
-
-
-async def test_a_claim_that_is_refused_is_tried_again_and_an_event_has_the_reason(
-    cluster: Claims,
-) -> None:
-    """A quota may be full for a while."""
-    error = refusal(403, "Forbidden", "full")
-    refusing = Before(cluster, "POST", "/resourceclaims", lambda: error, times=2)
-    cluster.add_template()
-    cluster.add_pod("p", from_template())
-    async with cluster.manager(CONFIG, refusing):
-        await asyncio.sleep(10)
-        assert len(cluster.claims()) == 1
-    (told,) = cluster.told()
-    assert told.endswith("PodResourceClaim gpu: create ResourceClaim : full")
-
-
-async def test_a_claim_whose_name_could_not_be_written_is_not_created_twice(
-    cluster: Claims,
-) -> None:
-    """The manager finds it by its owner, and so does the next manager."""
-    error = refusal(500, "")
-    cluster.add_template()
-    cluster.add_pod("p", from_template())
-    transport = Before(cluster, "PATCH", "p/status", lambda: error, times=99)
-    async with cluster.manager(CONFIG, transport):
-        await asyncio.sleep(30)
-        assert len(cluster.claims()) == 1
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-    assert set(cluster.status_names().values()) == cluster.claims().keys()
-
-
-async def test_a_claim_is_reserved_for_bound_pods_and_released_with_the_last() -> None:
-    cluster = Claims(rbac=True)
-    async with cluster.confined_manager(CONFIG) as recording:
-        cluster.add_claim()
-        cluster.add_pod("waiting", direct())
-        for name in ("p", "q"):
-            cluster.add_pod(name, direct(), nodeName="n")
-            await asyncio.sleep(1)
-        assert cluster.reserved() == ["p", "q"]
-        cluster.leave("p")
-        await asyncio.sleep(1)
-        assert cluster.reserved() == ["q"]
-        cluster.leave("q")
-        await asyncio.sleep(1)
-        claim = cluster.claims()["c"]
-    assert claim.status.reserved_for is None
-    assert claim.status.allocation is None
-    assert claim.metadata.finalizers == ("example.com/hold",)
-    assert requests(recording.writes) == [
-        ("PATCH", f"{CLAIM}/status", 200),
-        ("PATCH", f"{CLAIM}/status", 200),
-        ("PATCH", f"{CLAIM}/status", 200),
-        ("PATCH", f"{CLAIM}/status", 200),
-        ("PATCH", CLAIM, 200),
-    ]
-    for each in recording.writes:
-        assert each.body.count(b"resourceVersion") == 1
-
-
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_a_pod_that_has_ended_loses_its_claims_once(
-    cluster: Claims, phase: str
-) -> None:
-    """Upstream creates, reserves and releases them again in a hot loop."""
-    cluster.add_claim()
-    cluster.add_template()
-    cluster.add_pod("p", direct(), from_template(), nodeName="n")
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert cluster.reserved() == ["p"]
-        made = next(each for each in cluster.claims() if each != "c")
-        del recording.writes[:]
-        cluster.end("p", phase)
-        await asyncio.sleep(3600)
-        claim = cluster.claims()["c"]
-        assert list(cluster.claims()) == ["c"]
-    assert (claim.status.allocation, claim.status.reserved_for) == (None, None)
-    assert sorted(requests(recording.writes)) == [
-        ("DELETE", f"resourceclaims/{made}", 200),
-        ("PATCH", CLAIM, 200),
-        ("PATCH", f"{CLAIM}/status", 200),
-    ]
-
-
-async def test_consumers_that_were_deleted_while_no_process_led_are_released(
-    cluster: Claims,
-) -> None:
-    cluster.add_pod("p", direct("other"))
-    uid = cluster.uid_of("p")
-    other = {"apiGroup": "example.com", "resource": "x", "name": "x", "uid": "3"}
-    consumers = [pod_reference("gone", "1"), pod_reference("p", "2"), other]
-    cluster.add_claim("c", *consumers, pod_reference("p", uid))
-    cluster.add_claim("free", *consumers[:2])
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        found = cluster.claims()
-    left = found["c"].status.reserved_for or ()
-    assert [(each.name, each.uid) for each in left] == [("x", "3"), ("p", uid)]
-    assert found["c"].status.allocation is not None
-    assert found["free"].status.allocation is None
-
-
-async def test_a_claim_without_consumers_stays_allocated_until_it_is_deleted(
-    cluster: Claims,
-) -> None:
-    cluster.add_claim()
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(60)
-        assert recording.writes == []
-        cluster.delete_claim("c")
-        await asyncio.sleep(1)
-        claim = cluster.claims()["c"]
-    assert claim.status.allocation is None
-    assert claim.metadata.finalizers == ("example.com/hold",)
-    assert requests(recording.writes) == [
-        ("PATCH", f"{CLAIM}/status", 200),
-        ("PATCH", CLAIM, 200),
-    ]
-
-
-async def test_a_deleted_claim_that_a_pod_uses_stays_until_the_pod_is_gone(
-    cluster: Claims,
-) -> None:
-    cluster.add_claim()
-    cluster.add_pod("p", direct(), nodeName="n")
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        cluster.delete_claim("c")
-        await asyncio.sleep(60)
-        claim = cluster.claims()["c"]
-        assert claim.status.allocation is not None
-        assert cluster.reserved() == ["p"]
-        cluster.leave("p")
-        await asyncio.sleep(1)
-        claim = cluster.claims()["c"]
-    assert claim.metadata.finalizers == ("example.com/hold",)
-
-
-async def test_the_claim_of_extended_resources_is_released_with_its_pod(
-    cluster: Claims,
-) -> None:
-    status = {
-        "extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}
-    }
-    cluster.add_pod("p", nodeName="n", status=status)
-    cluster.add_claim("c", pod_reference("p", cluster.uid_of("p")))
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        assert cluster.reserved() == ["p"]
-        cluster.end("p")
-        await asyncio.sleep(1)
-        assert cluster.reserved() == []
-
-
-async def test_a_claim_with_the_most_consumers_gets_no_further_request(
-    cluster: Claims,
-) -> None:
-    """The next pod gets it when another has left; upstream's requests are refused."""
-    cluster.add_pod("old", direct(), nodeName="n")
-    others = [
+def _entries(claims: dict[str, str]) -> list[JSON]:
+    """Return the claims of a pod: ``r`` names a claim, the others a template."""
+    return [
         {
-            "apiGroup": "example.com",
-            "resource": "x",
-            "name": f"x{number}",
-            "uid": f"{number}",
+            "name": name,
+            "resourceClaimName" if name == "r" else "resourceClaimTemplateName": of,
         }
-        for number in range(255)
+        for name, of in claims.items()
     ]
-    old = pod_reference("old", cluster.uid_of("old"))
-    cluster.add_claim("c", *others, old)
-    cluster.add_pod("new", direct(), nodeName="n")
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(60)
-        assert requests(recording.writes) == []
-        cluster.leave("old")
-        await asyncio.sleep(1)
-        assert cluster.reserved()[-1] == "new"
 
 
-async def test_a_scheduler_that_was_faster_is_not_overwritten(cluster: Claims) -> None:
-    cluster.add_claim()
-    cluster.add_pod("q", direct())
-    uid = cluster.uid_of("q")
-    first = {"reservedFor": [pod_reference("q", uid)]}
-    reserves = Before(
-        cluster, "PATCH", "", lambda: cluster.edit(RESOURCE_CLAIMS, "c", status=first)
-    )
-    cluster.add_pod("p", direct(), nodeName="n")
-    async with cluster.manager(CONFIG, reserves):
-        await asyncio.sleep(5)
-        assert cluster.reserved() == ["q", "p"]
+class Claims(Hands):
+    """A cluster with claims to devices."""
+
+    def template(self, name: str = "t", **metadata: Any) -> None:
+        spec = {"metadata": metadata, "spec": {"devices": {"requests": REQUESTS}}}
+        self.put("resourceclaimtemplates", name, spec=spec)
+
+    def pod(
+        self,
+        name: str,
+        node: str = "",
+        group: str = "",
+        status: JSON | None = None,
+        claims: dict[str, str] | None = None,
+        **more: str,
+    ) -> None:
+        containers = [{"name": "c", "image": "app:v1"}]
+        entries = _entries({**more, **(claims or {})})
+        spec: JSON = {"containers": containers, "resourceClaims": entries}
+        spec |= {"nodeName": node} if node else {}
+        spec |= {"schedulingGroup": {"podGroupName": group}} if group else {}
+        self.put(PODS, name, spec=spec, status=status)
+
+    def group(self, **claims: str) -> None:
+        policy: JSON = {"schedulingPolicy": {"basic": {}}}
+        spec = {**policy, "resourceClaims": _entries(claims)}
+        self.put(POD_GROUPS, "g", spec=spec)
+
+    def add_claim(
+        self,
+        name: str = "c",
+        *consumers: JSON,
+        is_allocated: bool = True,
+    ) -> None:
+        """Add a claim of a user; one that is allocated has the finalizer, too."""
+        finalizers = [DELETE_PROTECTION, "example.com/hold"] if is_allocated else []
+        allocation = {"allocation": ALLOCATION} if is_allocated else {}
+        reserved = {"reservedFor": [*consumers]} if consumers else {}
+        self.put(
+            RESOURCE_CLAIMS,
+            name,
+            metadata={"finalizers": finalizers},
+            spec={"devices": {"requests": REQUESTS}},
+            status={**allocation, **reserved},
+        )
+
+    def add_full_claim(self, uid: str) -> None:
+        """Add the claim "c" with 255 consumers besides the pod "old" of that uid."""
+        kind = {"apiGroup": "example.com", "resource": "x"}
+        others = [{**kind, "name": f"x{each}", "uid": str(each)} for each in range(255)]
+        self.add_claim("c", *others, {"resource": "pods", "name": "old", "uid": uid})
+
+    def allocate(self, name: str) -> None:
+        self.edit(RESOURCE_CLAIMS, name, status={"allocation": ALLOCATION})
+
+    def end_pod(self, name: str, phase: str = "Succeeded") -> None:
+        self.edit(PODS, name, status={"phase": phase})
+
+    def uid_of(self, name: str) -> str:
+        return str(self.stored(PODS, name)["metadata"]["uid"])
+
+    def has(self, name: str) -> bool:
+        return name in self.names(RESOURCE_CLAIMS)
+
+    def shapes(self) -> list[str]:
+        """Return the names of all claims without their random ends."""
+        return sorted(map(_shape, self.names(RESOURCE_CLAIMS)))
+
+    def owners(self) -> list[list[str]]:
+        metadata = [each["metadata"] for each in self.all(RESOURCE_CLAIMS)]
+        return [
+            [f"{one['kind']} {one['name']} {one['uid']}" for one in each]
+            for each in (one.get("ownerReferences", ()) for one in metadata)
+        ]
+
+    def labels(self) -> list[JSON]:
+        return [each["metadata"].get("labels") for each in self.all(RESOURCE_CLAIMS)]
+
+    def pod_claims(self) -> list[str]:
+        """Return for which entries of pods all claims are."""
+        encoded = msgspec.json.encode(self.all(RESOURCE_CLAIMS))
+        found = msgspec.json.decode(encoded, type=list[ResourceClaim])
+        return sorted(str(pod_claim_name(each)) for each in found)
+
+    def consumers(self, name: str = "c") -> list[JSON]:
+        """Return for what a claim is reserved, without uids."""
+        found = self.stored(RESOURCE_CLAIMS, name)["status"].get("reservedFor") or ()
+        return [{k: each for k, each in one.items() if k != "uid"} for one in found]
+
+    def reserved(self, name: str = "c") -> list[str]:
+        return [each["name"] for each in self.consumers(name)]
+
+    def last_reserved(self) -> str:
+        return self.reserved()[-1]
+
+    def is_allocated(self, name: str = "c") -> bool:
+        return "allocation" in self.stored(RESOURCE_CLAIMS, name)["status"]
+
+    def status_names(self, name: str = "p") -> dict[str, str | None]:
+        """Return the claims that the status of a pod names, in their order."""
+        status = self.stored(PODS, name).get("status", {})
+        found = status.get("resourceClaimStatuses") or ()
+        return {each["name"]: each.get("resourceClaimName") for each in found}
+
+    def status_shapes(self) -> dict[str, str]:
+        return {name: _shape(str(it)) for name, it in self.status_names().items()}
+
+    def is_listed(self) -> bool:
+        """Tell whether the status of the pod "p" names exactly the claims."""
+        names = self.status_names().values()
+        return sorted(map(str, names)) == self.names(RESOURCE_CLAIMS)
+
+    def claim_of(self, entry: str, pod: str = "p") -> str | None:
+        return self.status_names(pod)[entry]
+
+    def claim_of_group(self, entry: str) -> str | None:
+        found = msgspec.json.encode(self.stored(POD_GROUPS, "g"))
+        group = msgspec.json.decode(found, type=PodGroup)
+        return dict(of_group(group).status_names)[entry]
 
 
-async def test_pods_that_share_a_claim_get_it_with_one_write_each(
-    cluster: Claims,
-) -> None:
-    cluster.add_claim()
-    async with cluster.manager(CONFIG) as recording:
-        for number in range(60):
-            cluster.add_pod(f"p{number}", direct(), nodeName="n")
-        await asyncio.sleep(10)
-        assert len(cluster.reserved()) == 60
-    assert requests(recording.writes) == [("PATCH", f"{CLAIM}/status", 200)] * 60
+def _shape(name: str) -> str:
+    start, dash, _ = name.rpartition("-")
+    return start + dash if dash else name
 
 
-async def test_pods_without_claims_cost_nothing(cluster: Claims) -> None:
-    async with cluster.manager(CONFIG) as recording:
-        for number in range(10):
-            cluster.add_pod(f"p{number}", nodeName="n")
-        await asyncio.sleep(1)
-        cluster.end("p0")
-        cluster.leave("p1")
-        await asyncio.sleep(1)
-        assert recording.writes == []
+@pytest.fixture
+async def cluster() -> Claims:
+    return Claims()
 
 
-def answer_for_pod(cluster: Claims, uid: str) -> Before:
-    body = {"metadata": {"name": "p", "namespace": "default", "uid": uid}}
-    answer = Response(200, {}, msgspec.json.encode(body))
-    return Before(cluster, "GET", "/pods/p", lambda: answer, times=99)
-
-
-async def test_the_pod_of_a_stale_cache_gets_no_claim(cluster: Claims) -> None:
-    cluster.add_template()
-    cluster.add_pod("p", from_template(), nodeName="n")
-    transport = answer_for_pod(cluster, "other")
-    async with cluster.manager(CONFIG, transport):
-        await asyncio.sleep(10)
-        assert cluster.claims() == {}
-
-
-async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache(
-    cluster: Claims,
-) -> None:
-    """Upstream releases it if the cache shows an older pod of the same name."""
-    cluster.add_pod("p", direct("none"))
-    cluster.add_claim("c", pod_reference("p", "newer"))
-    transport = answer_for_pod(cluster, "newer")
-    async with cluster.manager(CONFIG, transport) as recording:
-        await asyncio.sleep(10)
-        assert requests(recording.writes) == []
-
-
-async def test_a_404_that_is_not_about_the_pod_releases_no_claim(
-    cluster: Claims,
-) -> None:
-    cluster.add_claim("c", pod_reference("p", "1"))
-    missing = Response(404, {}, b"no such page")
-    transport = Before(cluster, "GET", "/pods/p", lambda: missing, times=99)
-    async with cluster.manager(CONFIG, transport) as recording:
-        await asyncio.sleep(10)
-        assert requests(recording.writes) == []
-        transport.times = 0
-        await asyncio.sleep(60)
-        assert cluster.reserved() == []
+@scenarios("resource/resourceclaim")
+async def test_pods_get_their_claims(scenario: Scenario) -> None:
+    await scenario.play(Claims, config)
 
 
 async def test_claims_are_counted_by_kind_and_requests_by_result(
     cluster: Claims,
 ) -> None:
-    cluster.add_template()
+    cluster.template()
     cluster.add_claim()
-    cluster.add_pod("p", from_template())
-    cluster.add_pod("q", from_template("nic", "missing"))
+    cluster.pod("p", gpu="t")
+    cluster.pod("q", nic="missing")
     exactly = {"deviceClassName": "gpu.example.com", "adminAccess": True}
     spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     templates = "resource.k8s.io/v1/resourceclaimtemplates"
     cluster.put(templates, "admin", spec={"spec": spec})
-    cluster.add_pod("r", from_template("monitor", "admin"))
+    cluster.pod("r", monitor="admin")
     connections = Connections(cluster.transport, root_ca=ROOT_CA)
-    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
+    async with run_manager(
+        connections, cluster.clock, cluster.rng, config()
+    ) as manager:
         await asyncio.sleep(1)
         found = sample(manager._registry)
     assert found == {
@@ -384,8 +236,8 @@ async def test_a_claim_whose_response_was_lost_is_not_created_twice(
     cluster: Claims,
 ) -> None:
     """The watch may be late, too: the claims are listed before another is created."""
-    cluster.add_template()
-    cluster.add_pod("p", from_template())
+    cluster.template()
+    cluster.pod("p", gpu="t")
 
     async def lose() -> None:
         body = loses.requests[-1].body or b""
@@ -394,8 +246,37 @@ async def test_a_claim_whose_response_was_lost_is_not_created_twice(
 
     reads = Before(cluster, "GET", "/pods/p", lambda: None)
     loses = Before(cluster, "POST", "/resourceclaims", lose, inner=reads)
-    async with cluster.manager(CONFIG, loses):
+    async with cluster.manager(config(), loses):
         await asyncio.sleep(30)
-        (made,) = cluster.claims()
+        made = cluster.only(RESOURCE_CLAIMS)
         assert cluster.status_names() == {"gpu": made}
     assert (loses.seen, reads.seen) == (1, 1)
+
+
+async def test_a_group_newer_than_the_cache_keeps_its_claim(cluster: Claims) -> None:
+    """The cache may show an older group of the same name, after a change of leaders."""
+    cluster.group()
+    uids = ["newer"]
+
+    def answer() -> Response:
+        metadata = {"name": "g", "namespace": "default", "uid": uids[-1]}
+        return Response(200, {}, msgspec.json.encode({"metadata": metadata}))
+
+    cluster.add_claim(is_allocated=False)
+    owner = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "name": "g",
+        "uid": "newer",
+        "controller": True,
+    }
+    cluster.edit(RESOURCE_CLAIMS, "c", metadata={"ownerReferences": [owner]})
+    transport = Before(cluster, "GET", "/podgroups/g", answer, times=99)
+    async with cluster.manager(config(grouped=True), transport) as recording:
+        await asyncio.sleep(10)
+        assert recording.writes == []
+        uids.append("newest")
+        cluster.edit(RESOURCE_CLAIMS, "c", metadata={"labels": {"a": "b"}})
+        await asyncio.sleep(10)
+    (write,) = recording.writes
+    assert (write.method, write.path.rpartition("/")[2]) == ("DELETE", "c")
