@@ -23,7 +23,7 @@ from controller_manager.devcluster.registry.core.cluster import NODES
 from controller_manager.devcluster.registry.core.secrets import CONFIG_MAPS
 
 from .apiserver.kind import Kind
-from .apiserver.negotiation import Form, header, wanted_form
+from .apiserver.negotiation import Form, accepted, header
 from .apiserver.request_info import attributes_of_request, is_true
 from .apiserver.responses import json_response, table
 from .apiserver.security import User
@@ -495,7 +495,7 @@ class MetricsAPI:
         body = self._body(request.path.strip("/"), query)
         about = attributes_of_request(request.method, request.path, request.query)
         kind = next((k for k in self.kinds if k.plural == about.resource), None)
-        if kind and wanted_form(header(request.headers, "accept")) is Form.TABLE:
+        if kind and accepted(header(request.headers, "accept")).form is Form.TABLE:
             items = [Stored(obj, 0) for obj in body.get("items", [body])]
             include = query.get("includeObject", "Metadata")
             body = table(kind, items, self._clock.now(), include, body["metadata"])

@@ -421,8 +421,6 @@ _COMMON: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata.namespace": ("metadata", "namespace"),
 }
 
-_FIELD_TERM: Final = re.compile(r"([^=!]+)(==|!=|=)(.*)")
-
 
 @dataclass(frozen=True, slots=True)
 class _FieldTerm:

@@ -13,7 +13,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.scheme import decoding, protobuf, readers
 from controller_manager.devcluster.scheme.models import DELETE_OPTIONS, built_in
-from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE
 from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
@@ -29,7 +28,7 @@ from .request_info import Target
 
 JSON_TYPE: Final = "application/json"
 YAML_TYPE: Final = "application/yaml"
-PROTOBUF_TYPE: Final = MEDIA_TYPE
+PROTOBUF_TYPE: Final = protobuf.MEDIA_TYPE
 _SERVED: Final = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
 _SERVED_CUSTOM: Final = (JSON_TYPE, YAML_TYPE)
 _META_VERSIONS: Final = ("v1", "v1beta1")
@@ -102,11 +101,6 @@ def accepted(
     raise not_acceptable(message)
 
 
-def wanted_form(accept: str, *, has_protobuf: bool = True) -> Form:
-    """Return the form that an Accept header asks for; raises Refusal 406."""
-    return accepted(accept, has_protobuf=has_protobuf).form
-
-
 def accepted_as(accept: str, group: str, version: str, kind: str) -> str:
     """Return the media type in which a header asks for this kind, if it does so first.
 
@@ -162,10 +156,7 @@ def _form(parameters: dict[str, str]) -> Form | None:
 
 # Decodes the bodies of requests by their media types, and reads headers.
 
-_BODY_TYPES: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
-
-
-_YAML_TYPES: Final = ("application/yaml", "application/apply-patch+yaml")
+_YAML_TYPES: Final = (YAML_TYPE, "application/apply-patch+yaml")
 _UNSTRUCTURED: Final = "Object 'Kind' is missing in 'unstructured object has no kind'"
 """The error for a custom resource in protobuf, whose type Go looks for in vain."""
 
@@ -235,29 +226,18 @@ def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> 
         raise error.as_object(wanted) from None
 
 
-def _decode_options(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
-    """Decode the options of a DELETE as `decode_object` does; raises Refusal.
-
-    The refusal has the words of the decoder alone (endpoints/handlers/delete.go).
-    """
-    try:
-        return _decode(body, content_type, wanted, version)
-    except _Unrecognized as error:
-        raise bad_request(str(error)) from None
-
-
 def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode a body; raises Refusal and _Unrecognized."""
     media_type = _media_type(content_type)
-    if media_type not in _BODY_TYPES:
+    if media_type not in _SERVED:
         raise unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types "
-            f"include: {', '.join(_BODY_TYPES)}"
+            f"include: {', '.join(_SERVED)}"
         )
     value: Any
-    if media_type == "application/yaml":
+    if media_type == YAML_TYPE:
         value = _decode_yaml(body)
-    elif media_type == protobuf.MEDIA_TYPE:
+    elif media_type == PROTOBUF_TYPE:
         value = _decode_protobuf(body, wanted, version)
     else:
         try:
@@ -269,26 +249,6 @@ def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
         why = f"json: cannot unmarshal {given} into Go value of type {_KIND_OF_OBJECT}"
         raise _no_json(body, why)
     return value
-
-
-def _decode_strictly(
-    body: bytes, content_type: str, wanted: str, version: str
-) -> tuple[JSON, list[str]]:
-    """Decode a body as `decode_object` does, and find fields that stand in it twice.
-
-    Such fields of JSON are in the Repeated objects of the result, those of YAML are
-    returned beside it.
-    """
-    value = decode_object(body, content_type, wanted, version)
-    media_type = _media_type(content_type)
-    if media_type == protobuf.MEDIA_TYPE:
-        return value, []
-    if media_type != "application/yaml":
-        return _with_repeated(value, body), []
-    try:
-        return value, yaml_problems(value, body)
-    except decoding.YAMLBodyError:  # JSON with surrogates, which YAML does not have
-        return _with_repeated(value, body), []
 
 
 def yaml_problems(value: JSON, body: bytes) -> list[str]:
@@ -340,7 +300,7 @@ def _media_type(content_type: str) -> str:
     media_type, *parameters = content_type.split(";")
     if any(not _PARAMETER.fullmatch(each) for each in parameters if each.strip()):
         return ""
-    return media_type.strip().lower() or _BODY_TYPES[0]
+    return media_type.strip().lower() or JSON_TYPE
 
 
 def _decode_protobuf(body: bytes, wanted: str, version: str) -> JSON:
@@ -383,7 +343,7 @@ async def with_read_protobuf(request: Request, wanted: str, version: str) -> Req
     """
     body = request.body or b""
     media_type = _media_type(header(request.headers, "content-type"))
-    if len(body) < decoding.LARGE or media_type != protobuf.MEDIA_TYPE:
+    if len(body) < decoding.LARGE or media_type != PROTOBUF_TYPE:
         return request
     try:
         obj = await asyncio.to_thread(_decode_protobuf, body, wanted, version)
@@ -436,21 +396,30 @@ def delete_options(request: Request) -> JSON:
     if not request.body:
         return {}
     content_type = header(request.headers, "content-type")
-    body = _decode_options(request.body, content_type, "DeleteOptions", "v1")
     try:
+        body = _decode(request.body, content_type, "DeleteOptions", "v1")
         return decoding.Decoder().decode(body, DELETE_OPTIONS)
-    except readers.TypeMismatch as error:
+    except (_Unrecognized, readers.TypeMismatch) as error:
         raise bad_request(str(error)) from None
 
 
 def decoded_body(target: Target, request: Request) -> tuple[JSON, list[str]]:
-    """Return the object of a body and its problems, as the request asks for them."""
-    kind = target.kind
-    if target.field_validation == "Ignore":
-        return body_of(request, kind.kind, kind.api_version), []
-    content_type = header(request.headers, "content-type")
-    body = request.body or b""
-    return _decode_strictly(body, content_type, kind.kind, kind.api_version)
+    """Return the object of a body and its problems, as the request asks for them.
+
+    The problems are fields that stand in it twice. Those of JSON are in the Repeated
+    objects of the result, those of YAML are returned beside it.
+    """
+    kind, body = target.kind, request.body or b""
+    value = body_of(request, kind.kind, kind.api_version)
+    media_type = _media_type(header(request.headers, "content-type"))
+    if target.field_validation == "Ignore" or media_type == PROTOBUF_TYPE:
+        return value, []
+    if media_type == YAML_TYPE:
+        try:
+            return value, yaml_problems(value, body)
+        except decoding.YAMLBodyError:
+            pass  # JSON with surrogates, which YAML does not have
+    return _with_repeated(value, body), []
 
 
 def checked_body(
@@ -466,7 +435,8 @@ def checked_body(
         more.sort()
     problems = [*problems, *more]
     if problems and target.field_validation == "Strict":
-        raise _strict_error(kind, kind.version, problems)
+        why = f"strict decoding error: {', '.join(problems)}"
+        raise bad_request(_cannot_handle(kind.kind, kind.version, why))
     return obj, problems
 
 
@@ -519,13 +489,6 @@ def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
         return decoding.Decoder().decode(body, type_name)
     except readers.TypeMismatch as error:
         raise bad_request(_cannot_handle(name, version, str(error))) from None
-
-
-def _strict_error(kind: Kind, version: str, problems: list[str]) -> Refusal:
-    fields = ", ".join(problems)
-    return bad_request(
-        _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")
-    )
 
 
 def _cannot_handle(kind: str, version: str, why: str) -> str:

@@ -340,7 +340,7 @@ class Reader:
         """
         kind = target.kind
         accept = negotiation.header(request.headers, "accept")
-        form = negotiation.wanted_form(accept, has_protobuf=not kind.is_custom)
+        form = negotiation.accepted(accept, has_protobuf=not kind.is_custom).form
         if form is negotiation.Form.METADATA_LIST:
             raise wrong_form(target, form, is_list=False)
         if least := target.query.get("resourceVersion"):
