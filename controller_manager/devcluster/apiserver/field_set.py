@@ -249,14 +249,20 @@ def _whole(value: Any, type_: FieldType) -> FieldSet:
             found["f:" + name] = EMPTY if is_leaf else _whole(each, of(name))
         return found
     if list_ := type_.list_of(value):
-        return {
-            ITSELF: EMPTY,
-            **{
-                step: _whole(items[0], list_.items) if len(items) == 1 else {}
-                for step, items in indexed(value, list_).items()
-            },
-        }
+        return {ITSELF: EMPTY, **_whole_items(value, list_)}
     return EMPTY
+
+
+def _whole_items(value: list[Any], type_: ListType) -> FieldSet:
+    return {
+        step: _whole_item(items, type_.items)
+        for step, items in indexed(value, type_).items()
+    }
+
+
+def _whole_item(items: list[Any], type_: FieldType) -> FieldSet:
+    """Return the set of the items with one key; that of several is only the key."""
+    return _whole(items[0], type_) if len(items) == 1 else {}
 
 
 def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
@@ -289,47 +295,16 @@ def _changed_inside(value: Any, type_: FieldType) -> FieldSet | None:
     if value and type_.map_of(value):
         return fields_of_new(value, type_)
     if value and (list_ := type_.list_of(value)):
-        return {
-            step: _whole(items[0], list_.items) if len(items) == 1 else {}
-            for step, items in indexed(value, list_).items()
-        }
+        return _whole_items(value, list_)
     return None
-
-
-class _Differences:
-    """Collects the differences inside of one value."""
-
-    __slots__ = ("added", "modified", "removed")
-
-    def __init__(self) -> None:
-        self.removed: FieldSet = {}
-        self.modified: FieldSet = {}
-        self.added: FieldSet = {}
-
-    def descend(self, step: str, old: Any, new: Any, type_: FieldType) -> None:
-        if old == new and type(old) is type(new):
-            return
-        inner = _compared(old, new, type_)
-        if inner is None:
-            self.modified[step] = {}
-            return
-        if inner.removed:
-            self.removed[step] = inner.removed
-        if inner.modified:
-            self.modified[step] = inner.modified
-        if inner.added:
-            self.added[step] = inner.added
 
 
 def compare(old: JSON, new: JSON, type_: FieldType) -> Comparison:
     """Return the differences of two objects (Compare)."""
-    found = _compared(old, new, type_)
-    if found is None:
-        return SAME
-    return Comparison(found.removed, found.modified, found.added)
+    return _compared(old, new, type_) or SAME
 
 
-def _compared(old: Any, new: Any, type_: FieldType) -> _Differences | None:
+def _compared(old: Any, new: Any, type_: FieldType) -> Comparison | None:
     """Return the differences inside of a value, `None` if it is one field."""
     if not old and not new:
         return None
@@ -341,54 +316,55 @@ def _compared(old: Any, new: Any, type_: FieldType) -> _Differences | None:
     return None
 
 
-def _compare_maps(old: JSON, new: JSON, type_: MapType) -> _Differences:
-    found = _Differences()
+def _descend(
+    found: Comparison, step: str, old: Any, new: Any, type_: FieldType
+) -> None:
+    """Add the differences of the values at a step to those that are `found`."""
+    if old == new and type(old) is type(new):
+        return
+    if (inner := _compared(old, new, type_)) is None:
+        found.modified[step] = {}
+        return
+    for fields, some in zip(found, inner, strict=True):
+        if some:
+            fields[step] = some
+
+
+def _compare_maps(old: JSON, new: JSON, type_: MapType) -> Comparison:
+    found = Comparison({}, {}, {})
     for name, after in new.items():
         if name in old:
             if (before := old[name]) is not after:
-                found.descend(f"f:{name}", before, after, type_.of(name))
+                _descend(found, f"f:{name}", before, after, type_.of(name))
         elif name in type_.always:
             nothing: Any = [] if isinstance(after, list) else {}
-            found.descend(f"f:{name}", nothing, after, type_.of(name))
+            _descend(found, f"f:{name}", nothing, after, type_.of(name))
         else:
             found.added[f"f:{name}"] = _whole(after, type_.of(name))
     for name, before in old.items():
         if name not in new:
             if name in type_.always:
                 rest: Any = [] if isinstance(before, list) else {}
-                found.descend(f"f:{name}", before, rest, type_.of(name))
+                _descend(found, f"f:{name}", before, rest, type_.of(name))
             else:
                 found.removed[f"f:{name}"] = _whole(before, type_.of(name))
     return found
 
 
-def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> _Differences:
-    found = _Differences()
+def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> Comparison:
+    found, of = Comparison({}, {}, {}), type_.items
     before, after = indexed(old, type_), indexed(new, type_)
     for step, items in after.items():
-        known = before.get(step, [])
+        known = before.pop(step, [])
         if len(items) == 1 and len(known) == 1:
-            found.descend(step, known[0], items[0], type_.items)
-        elif not known:
-            found.added[step] = _whole(items[0], type_.items) if len(items) == 1 else {}
+            _descend(found, step, known[0], items[0], of)
+        elif len(items) > 1 and len(known) > 1:
+            if known != items:
+                found.modified[step] = {}
         else:
-            _compare_duplicates(found, step, known, items, type_.items)
+            found.added[step] = _whole_item(items, of)
+            if known:
+                found.removed[step] = _whole_item(known, of)
     for step, items in before.items():
-        if step not in after:
-            one = len(items) == 1
-            found.removed[step] = _whole(items[0], type_.items) if one else {}
+        found.removed[step] = _whole_item(items, of)
     return found
-
-
-def _compare_duplicates(
-    found: _Differences, step: str, old: list[Any], new: list[Any], type_: FieldType
-) -> None:
-    if len(old) > 1 and len(new) > 1:
-        if old != new:
-            found.modified[step] = {}
-    elif len(old) > 1:
-        found.added[step] = _whole(new[0], type_)
-        found.removed[step] = {}
-    else:
-        found.removed[step] = _whole(old[0], type_)
-        found.added[step] = {}
