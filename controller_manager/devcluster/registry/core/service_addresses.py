@@ -11,6 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.registry.networking import DEFAULT_CIDR, IP_ADDRESSES
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     Refusal,
@@ -19,9 +20,116 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation import values
+from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import family_of, parse_address
 
-from . import service_validation
+# The fields that a service needs, by its type (pkg/api/service).
+
+HEADLESS: Final = "None"
+"""The cluster IP of a service without one."""
+
+EXTERNAL_NAME: Final = "ExternalName"
+_WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+
+
+class AllocationError(Exception):
+    """No free address or port is left; the message is upstream's."""
+
+
+def needs_cluster_ip(spec: JSON) -> bool:
+    """Tell whether a service has cluster IPs, or says that it has none."""
+    return spec.get("type") != EXTERNAL_NAME
+
+
+def needs_node_ports(spec: JSON) -> bool:
+    """Tell whether each port of a service gets a node port."""
+    if spec.get("type") == "LoadBalancer":
+        return spec.get("allocateLoadBalancerNodePorts", True) is not False
+    return spec.get("type") == "NodePort"
+
+
+def may_have_node_ports(spec: JSON) -> bool:
+    """Tell whether ports of a service may have node ports."""
+    return spec.get("type") in _WITH_NODE_PORTS
+
+
+def needs_health_check_port(spec: JSON) -> bool:
+    """Tell whether a service gets a node port for health checks."""
+    is_balanced = spec.get("type") == "LoadBalancer"
+    return is_balanced and spec.get("externalTrafficPolicy") == "Local"
+
+
+def is_externally_accessible(spec: JSON) -> bool:
+    """Tell whether clients outside the cluster can reach a service."""
+    kind = spec.get("type")
+    return kind in _WITH_NODE_PORTS or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+
+
+def is_headless(spec: JSON) -> bool:
+    """Tell whether a service has no cluster IP on purpose."""
+    return spec.get("clusterIP") == HEADLESS
+
+
+# The rules for services (ValidateService and ValidateServiceUpdate).
+
+_MOST_ADDRESSES: Final = 2
+_FAMILIES: Final = ("IPv4", "IPv6")
+
+
+def _cluster_ips(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Compare the addresses with the first of them, and with their families."""
+    addresses, primary = spec.get("clusterIPs", []), spec.get("clusterIP", "")
+    where, families = f"{path}clusterIPs", spec.get("ipFamilies", [])
+    if primary and not addresses:
+        yield statuses.required(where)
+    if addresses and primary != addresses[0]:
+        detail = "must be empty when `clusterIP` is not specified"
+        if primary:
+            detail = "first value must match `clusterIP`"
+        yield statuses.invalid(where, shown(addresses), detail)
+    if len(addresses) > _MOST_ADDRESSES:
+        yield statuses.too_many(where, len(addresses), _MOST_ADDRESSES)
+    for number, address in enumerate(addresses[:_MOST_ADDRESSES]):
+        at = f"{where}[{number}]"
+        if address == HEADLESS:
+            if len(addresses) > 1:
+                detail = "'None' must be the first and only value"
+                yield statuses.invalid(at, shown(address), detail)
+        elif wrong := values.validate_address(address, at):
+            yield from wrong
+        elif number < len(families):
+            yield from _family(address, families[number], at, number)
+
+
+def _family(address: str, family: str, field: str, number: int) -> Iterator[Cause]:
+    if not values.is_in_family(address, family):
+        which = f"`ipFamilies[{number}]`"
+        detail = f"expected an {family} value as indicated by {which}"
+        yield statuses.invalid(field, shown(address), detail)
+
+
+def _families(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    families = spec.get("ipFamilies", [])
+    for number, family in enumerate(families):
+        where = f"{path}ipFamilies[{number}]"
+        if family not in _FAMILIES:
+            yield statuses.not_supported(where, shown(family), _FAMILIES)
+        elif family in families[:number]:
+            yield statuses.duplicate(where, shown(family))
+
+
+SERVICE_ADDRESSES: Final = table("""
+    when type is ExternalName:
+      ipFamilies, ipFamilyPolicy: forbidden filled
+        "may not be used when `type` is 'ExternalName'"
+    else:
+      hook families
+      ipFamilyPolicy: enum PreferDualStack RequireDualStack SingleStack
+      hook cluster_ips
+    """)
 
 # The ranges of service addresses, and the free addresses in them.
 
@@ -65,7 +173,7 @@ def allocate(storage: Storage, family: str) -> str:
             if address is not None:
                 return address
     msg = "failed to allocate a serviceIP: range is full"
-    raise service_validation.AllocationError(msg)
+    raise AllocationError(msg)
 
 
 def why_not_free(storage: Storage, text: str) -> str:
@@ -181,7 +289,7 @@ def keeps_families(old: JSON, new: JSON) -> bool:
 
 def _has_no_pods(spec: JSON) -> bool:
     """Tell whether a service is headless and selects no pods."""
-    return service_validation.is_headless(spec) and not spec.get("selector")
+    return is_headless(spec) and not spec.get("selector")
 
 
 def _trimmed(spec: JSON, old: JSON) -> list[Cause]:
@@ -297,7 +405,7 @@ class NodePorts:
         port = next(self._free, None)
         if port is None:
             msg = "failed to allocate a nodePort: range is full"
-            raise service_validation.AllocationError(msg)
+            raise AllocationError(msg)
         return port
 
     def _unused(self) -> Iterator[int]:
@@ -325,7 +433,7 @@ def assign_new(spec: JSON, node_ports: NodePorts) -> list[Cause]:
     given: dict[int, int] = {}
     for number, port in enumerate(ports):
         chosen, value = port.get("nodePort", 0), port.get("port", 0)
-        if not chosen and not service_validation.needs_node_ports(spec):
+        if not chosen and not needs_node_ports(spec):
             continue
         if value in given and chosen in (0, given[value]):
             port["nodePort"] = given[value]
@@ -347,7 +455,7 @@ def assign_changed(spec: JSON, node_ports: NodePorts) -> list[Cause]:
     causes, seen = [], set()
     for number, port in enumerate(spec.get("ports", [])):
         chosen = port.get("nodePort", 0)
-        if not chosen and service_validation.needs_node_ports(spec):
+        if not chosen and needs_node_ports(spec):
             port["nodePort"] = node_ports.next()
         if not chosen or chosen in seen:
             continue  # ports of two protocols may have one
@@ -377,7 +485,7 @@ def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:
     try:
         _refuse(name, _allocate_addresses(spec, before, storage))
         _refuse(name, _allocate_node_ports(spec, before, storage))
-    except service_validation.AllocationError as error:
+    except AllocationError as error:
         message = f"Internal error occurred: {error}"
         raise Refusal(500, "InternalError", message) from error
 
@@ -388,13 +496,13 @@ def _refuse(name: str, causes: list[Cause]) -> None:
 
 
 def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
-    if not service_validation.needs_cluster_ip(spec) or keeps_families(before, spec):
+    if not needs_cluster_ip(spec) or keeps_families(before, spec):
         return []
     fill_policy(spec, before)
-    if causes := service_validation.SERVICE_ADDRESSES.errors(spec, path="spec."):
+    if causes := SERVICE_ADDRESSES.errors(spec, path="spec."):
         return causes
     causes = fill_families(spec, before, families_of(storage))
-    if causes or service_validation.is_headless(spec):
+    if causes or is_headless(spec):
         return causes
     return _assign_addresses(spec, before, storage)
 
@@ -402,12 +510,10 @@ def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Caus
 def _allocate_node_ports(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
     node_ports = NodePorts(set(node_ports_of(before)), storage)
     causes: list[Cause] = []
-    if service_validation.may_have_node_ports(spec):
+    if may_have_node_ports(spec):
         assign = assign_changed if before else assign_new
         causes = assign(spec, node_ports)
-    if service_validation.needs_health_check_port(spec) and not spec.get(
-        "healthCheckNodePort"
-    ):
+    if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
         spec["healthCheckNodePort"] = node_ports.next()
     return causes
 
@@ -450,11 +556,7 @@ def _assign_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]
     cannot be changed. Raises AllocationError.
     """
     addresses = list(spec.get("clusterIPs", ()))
-    known = (
-        len(before.get("clusterIPs", ()))
-        if service_validation.needs_cluster_ip(before)
-        else 0
-    )
+    known = len(before.get("clusterIPs", ())) if needs_cluster_ip(before) else 0
     for text in addresses[known:]:
         if wrong := why_not_free(storage, text):
             return [invalid("spec.clusterIPs", shown(addresses), wrong)]

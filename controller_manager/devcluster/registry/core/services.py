@@ -9,19 +9,20 @@ from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.names import validate_service_name
+from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
 
-from .service_addresses import allocate_for, sync_addresses
-from .service_validation import (
+from .service_addresses import (
     EXTERNAL_NAME,
-    SERVICE,
-    SERVICE_UPDATE,
+    SERVICE_ADDRESSES,
+    allocate_for,
     is_externally_accessible,
     may_have_node_ports,
     needs_cluster_ip,
     needs_health_check_port,
+    sync_addresses,
 )
 from .templates import equality_selector
 
@@ -275,6 +276,97 @@ def _drop_node_ports(old: JSON, new: JSON) -> None:
         for port in ports:
             del port["nodePort"]
 
+
+# The rules for services (ValidateService and ValidateServiceUpdate)
+
+
+def _external_name(name: str, field: str) -> list[Cause]:
+    name = name.removesuffix(".")
+    return names.validate_subdomain(name, field) if name else [statuses.required(field)]
+
+
+def _reachable(spec: JSON, _: JSON) -> bool:
+    return is_externally_accessible(spec)
+
+
+def _same_port(port: JSON) -> JSON:
+    return {"protocol": port.get("protocol", ""), "port": port.get("port", 0)}
+
+
+def _kept(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check that the first address and family stay, and the second if both have one."""
+    for name in ("clusterIPs", "ipFamilies"):
+        before, after = old.get(name, []), spec.get(name, [])
+        both = len(before) == len(after) == 2
+        where, why = f"{path}{name}", "may not change once set"
+        if before and before[:1] != after[:1]:
+            yield statuses.invalid(f"{where}[0]", shown(after), why)
+        if both and before[1] != after[1]:
+            yield statuses.invalid(f"{where}[1]", shown(after), why)
+
+
+_ADDRESSES: Final = SERVICE_ADDRESSES
+SERVICE: Final = table("""
+    spec:
+      ports: required if type is-not ExternalName and clusterIP is-not None
+      type: enum ClusterIP ExternalName LoadBalancer NodePort
+      clusterIP: invalid at clusterIPs[0] if type is LoadBalancer and clusterIP is None
+        "may not be set to 'None' for LoadBalancer services"
+      clusterIP: invalid at clusterIPs[0] if type is NodePort and clusterIP is None
+        "may not be set to 'None' for NodePort services"
+      when type is ExternalName:
+        clusterIP: forbidden at clusterIPs
+          "may not be set for ExternalName services"
+        externalName: external_name default empty
+      ports[]:
+        name: required if outer ports above 1
+        name: label
+        name: unique
+        port: port default 0
+        protocol: enum SCTP TCP UDP default null
+        targetPort: port-or-name default 0
+        appProtocol: qualified pointer
+        port: invalid if port is 10250 and outer type is LoadBalancer
+          "may not expose port 10250 externally since it is used by kubelet"
+        nodePort: forbidden if outer type is ClusterIP
+          "may not be used when `type` is 'ClusterIP'"
+      ports[]:
+        nodePort, protocol: unique at nodePort if has nodePort
+        protocol, port: unique show same_port
+      selector: labels
+      sessionAffinity: enum ClientIP None default null
+      when sessionAffinity is None:
+        sessionAffinityConfig: forbidden
+          "must not be set when session affinity is None"
+      when sessionAffinity is ClientIP:
+        sessionAffinityConfig always:
+          clientIP always:
+            timeoutSeconds: required pointer
+            timeoutSeconds: range 1 86400
+              "must be greater than 0 and less than 86400"
+      include ADDRESSES
+      externalIPs[]: endpoint-address
+      when type is LoadBalancer:
+        allocateLoadBalancerNodePorts: required pointer
+      else:
+        loadBalancerSourceRanges, allocateLoadBalancerNodePorts: forbidden
+          "may only be used when `type` is 'LoadBalancer'"
+        loadBalancerClass: forbidden
+          "may only be used when `type` is 'LoadBalancer'"
+      when reachable:
+        externalTrafficPolicy: enum Cluster Local default null
+      else:
+        externalTrafficPolicy: refused
+          "may only be set for externally-accessible services"
+      internalTrafficPolicy: required pointer if type is-not ExternalName
+      internalTrafficPolicy: enum Cluster Local
+      trafficDistribution: enum PreferClose PreferSameNode PreferSameZone
+    """)
+SERVICE_UPDATE: Final = table("""
+    spec change:
+      when type is-not ExternalName and outer type is-not ExternalName:
+        hook kept
+    """)
 
 # Service: one address for the pods that it selects; nothing here proxies to them
 
