@@ -2,8 +2,8 @@
 
 A file of ``tests/data/controllers`` has scenarios by their sentences, and ``anchors``
 that are values of several. Each is a list of steps, or has ``steps``, and besides
-``cluster``, the options of its cluster; ``row`` and ``rows``: it is played with each
-row, in which ``$name`` has a value; ``slow``.
+``cluster``, the options of its cluster; ``nodes``, those of its nodes; ``row`` and
+``rows``: it is played with each row, in which ``$name`` has a value; ``slow``.
 
 A step is acts, and what is seen after them: ``pod a; remove nodes n; 10: {names pods:
 [a], count writes: 2}``. An act is a number of seconds that pass, or calls a method of
@@ -23,7 +23,8 @@ its refusal. Further calls are
   end so, ``*`` for all;
   ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
   404: text``; ``accept``; ``seen``, the number of all those requests;
-* ``silence pods`` and ``speak pods``, for the watches of a resource;
+* ``silence pods`` and ``speak pods``, for the watches of a resource; ``break_at /pods``
+  fails all requests and watches whose paths end so, ``break_at`` none;
 * ``at pods web status.phase``, the value at a path of an object; ``count``, the number
   of what another call returns; ``between 2 4 seen``; ``times 5``, which repeats steps.
 """
@@ -32,7 +33,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -42,7 +43,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import Response
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.config import Config
@@ -84,9 +85,13 @@ class Scenario:
         self,
         cluster: Callable[..., Hands],
         config: Callable[..., Config],
+        user: Callable[[Any], Any] = lambda _: None,
         **options: Any,
     ) -> None:
-        """Play it on a cluster with these options, except those that it has itself."""
+        """Play it on a cluster with these options, except those that it has itself.
+
+        The methods of a `user` of the cluster can be called, too.
+        """
         own = _filled(self._case.get("cluster", {}), self._values)
         options |= own
         if "features" in own:
@@ -95,12 +100,16 @@ class Scenario:
         async with AsyncExitStack() as ended, AsyncExitStack() as running:
             ended.push_async_callback(made.close)
             player = _Player(made, config, self._values, running)
+            player.user = user(made)
+            if "nodes" in self._case:
+                await ended.enter_async_context(made.nodes(**self._case["nodes"]))
             player.is_confined = bool(options.get("rbac"))
             await player.play(self._case["steps"])
 
 
 class _Player:
     is_confined = False
+    user: Any = None
 
     def __init__(
         self,
@@ -114,7 +123,7 @@ class _Player:
         self._values = dict(values)
         self._running = running
         self._recording = RecordingTransport(cluster.transport)
-        self._watches = SilentWatches(cluster.transport)
+        self._watches = _Watches(cluster.transport)
         self._meddlers: list[Before] = []
 
     async def play(self, steps: list[Any]) -> None:
@@ -160,8 +169,9 @@ class _Player:
             options |= value
         elif value is not None:
             arguments += value if isinstance(value, list) else [value]
-        own = self if hasattr(_Player, verb) else self._cluster
-        found = getattr(own, verb)(*arguments, **options)
+        actors = (self, self.user, self._cluster)
+        actor = next(each for each in actors if hasattr(each, verb))
+        found = getattr(actor, verb)(*arguments, **options)
         found = await found if asyncio.iscoroutine(found) else found
         return msgspec.json.decode(msgspec.json.encode(found))  # tuples are lists then
 
@@ -222,6 +232,9 @@ class _Player:
         found = await self._call(" ".join(call))
         return bool(int(least) <= found <= int(most))
 
+    def break_at(self, path: str = "") -> None:
+        self._watches.broken = path
+
     def silence(self, plural: str) -> None:
         self._watches.silence(plural)
 
@@ -263,8 +276,25 @@ class _Player:
             self._values["number"] = each
             await self.play(steps)
 
-    def at(self, resource: str, name: str, path: str = "") -> Any:
-        return _value(self._cluster.stored(resource, name), path)
+    def at(self, resource: str, name: str, path: str = "", at: str = "") -> Any:
+        return _value(self._cluster.stored(resource, name, at), path)
+
+
+@dataclass
+class _Watches(SilentWatches):
+    """Fails requests and watches whose paths end with `broken`, too."""
+
+    broken: str = ""
+
+    async def request(self, request: Request) -> Response:
+        if self.broken and request.path.endswith(self.broken):
+            return refusal(500, "InternalError", "broken")
+        return await super().request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        if self.broken and request.path.endswith(self.broken):
+            return await self.inner.stream(replace(request, path="/nowhere"))
+        return await super().stream(request)
 
 
 _SECONDS: Final = re.compile(r"[\d.]+")

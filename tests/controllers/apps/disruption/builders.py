@@ -9,8 +9,8 @@ from unittest import mock
 
 import msgspec
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import (
@@ -26,7 +26,18 @@ from controller_manager.controllers.apps.disruption.controller import (
 )
 from controller_manager.options.config import Config
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.builders import deployment_json, replica_set_json
+from tests.controllers.apps.statefulset.builders import stateful_set_json
+from tests.controllers.builders import (
+    deployment_json,
+    replica_set_json,
+    replication_controller_json,
+)
+from tests.controllers.custom_resources import (
+    DEFINITIONS,
+    SCALABLE,
+    WIDGETS,
+    definition,
+)
 from tests.controllers.user import User, settle
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -120,9 +131,52 @@ class Guard(User):
         made = await self.create(REPLICASETS, body)
         return reference(REPLICASETS, name, made.metadata.uid)
 
-    async def deploy(self, replicas: int) -> JSON:
+    async def own_of(
+        self, name: str, replicas: str, of: JSON, fields: JSON | None = None
+    ) -> JSON:
+        """Create a replica set of a deployment, whose reference has other fields."""
+        (owner,) = of["ownerReferences"]
+        metadata = {"ownerReferences": [{**owner, **(fields or {})}]}
+        return await self.own(name, int(replicas), **metadata)
+
+    async def replica_set(self, replicas: str) -> JSON:
+        return await self.own("web", int(replicas))
+
+    async def stateful_set(self, replicas: str) -> JSON:
+        body = stateful_set_json(replicas=int(replicas))
+        made = await self.create(STATEFUL_SETS, body)
+        return reference(STATEFUL_SETS, "web", made.metadata.uid)
+
+    async def replication_controller(self, replicas: str) -> JSON:
+        body = replication_controller_json("web", int(replicas))
+        made = await self.create(REPLICATION_CONTROLLERS, body)
+        return reference(REPLICATION_CONTROLLERS, "web", made.metadata.uid)
+
+    async def add_owned(self, *names: str, owner: JSON, fields: JSON) -> None:
+        await self.add_pods(*names, owner={**owner, **fields})
+
+    async def give(self, name: str, owner: JSON) -> None:
+        """Give a pod another owner."""
+        owners = [{**owner, "controller": True}]
+        await self.patch(PODS, name, {"metadata": {"ownerReferences": owners}})
+
+    async def define(self, *, scale: bool) -> None:
+        await self.create(
+            DEFINITIONS, definition(subresources=SCALABLE if scale else None)
+        )
+
+    async def widget(self, size: str) -> JSON:
+        body: JSON = {"apiVersion": "example.com/v1", "kind": "Widget"}
+        body |= {"metadata": {"name": "w"}, "spec": {"size": int(size)}}
+        made = await self.create(WIDGETS, body)
+        return reference(WIDGETS, "w", made["metadata"]["uid"])
+
+    async def resize(self, size: str) -> None:
+        await self.patch(WIDGETS, "w", {"spec": {"size": int(size)}})
+
+    async def deploy(self, replicas: int | str) -> JSON:
         """Create a deployment; return metadata of its replica sets."""
-        made = await self.create(DEPLOYMENTS, deployment_json(replicas=replicas))
+        made = await self.create(DEPLOYMENTS, deployment_json(replicas=int(replicas)))
         owner = reference(DEPLOYMENTS, "web", made.metadata.uid)
         return {"ownerReferences": [{**owner, "controller": True}]}
 
@@ -166,6 +220,15 @@ class Guard(User):
         request = Request("POST", path, headers=headers, body=encoded)
         answer = await self.cluster.transport.request(request)
         return answer.status, json.loads(answer.body)
+
+    async def refusal_of(self, name: str) -> list[Any]:
+        """Return the code, reason and message of the refusal of an eviction."""
+        code, answer = await self.evict(name)
+        (cause,) = answer["details"]["causes"]
+        return [code, cause["reason"], cause["message"]]
+
+    async def first_told(self, reason: str) -> tuple[str, str, str, str]:
+        return (await self.told(reason))[0]
 
     async def conditions_of(self, name: str) -> dict[str, JSON]:
         """Return the conditions of a pod by type, with all their fields."""

@@ -19,30 +19,14 @@ from tests.controllers.apps.statefulset.builders import (
     stateful_set_json,
 )
 from tests.controllers.cluster.garbagecollector.collecting import (
-    SECRETS,
     Interfering,
     User,
     collecting,
     define,
-    serve_widgets,
 )
 from tests.controllers.custom_resources import WIDGETS, serve_versions
 
 pytestmark = pytest.mark.looptime
-
-
-async def test_orphans_keep_their_other_owners(user: User) -> None:
-    one = await user.create("one")
-    two = await user.create("two")
-    await user.create("dependent", one, two)
-    async with collecting(user.cluster):
-        await asyncio.sleep(3)
-        await user.delete("one", PropagationPolicy.ORPHAN)
-        await asyncio.sleep(3)
-        assert await user.names() == ["dependent", "two"]
-        metadata = await user.metadata("dependent")
-    assert metadata is not None
-    assert metadata["ownerReferences"] == [two]
 
 
 async def test_an_unseen_orphan_loses_its_reference(user: User) -> None:
@@ -64,22 +48,6 @@ async def test_an_unseen_orphan_loses_its_reference(user: User) -> None:
     ]
 
 
-async def test_orphans_of_an_unsynced_kind_lose_their_reference(user: User) -> None:
-    """No watch has shown them, so they are listed (seed 22)."""
-    owner = await user.create("owner")
-    await user.create("kept", owner, resource=SECRETS)
-    transport = Interfering(user.cluster.transport, silent="/secrets")
-    async with collecting(user.cluster, transport):
-        await user.delete("owner", PropagationPolicy.ORPHAN)
-        await asyncio.sleep(60)
-        assert await user.names() == []
-        transport.speaks.set()
-        await asyncio.sleep(600)
-        kept = await user.metadata("kept", SECRETS)
-        assert kept is not None
-        assert "ownerReferences" not in kept
-
-
 async def test_references_to_another_version_are_found(user: User) -> None:
     await define(user)
     await serve_versions(user.cluster.client, "v1", "v2")
@@ -98,60 +66,6 @@ async def test_references_to_another_version_are_found(user: User) -> None:
         await asyncio.sleep(3)
         found = [await user.metadata(name) for name in ("early", "late")]
     assert [each and "ownerReferences" in each for each in found] == [False, False]
-
-
-async def test_orphans_of_a_kind_unknown_for_a_moment(user: User) -> None:
-    """Otherwise they would be collected once it is known again."""
-    await define(user)
-    owner = await user.create("owner")
-    await user.create("dependent", owner, resource=WIDGETS)
-    async with collecting(user.cluster):
-        await asyncio.sleep(3)
-        serve_widgets(user, served=False)
-        await user.delete("owner", PropagationPolicy.ORPHAN)
-        await asyncio.sleep(20)
-        serve_widgets(user, served=True)
-        await asyncio.sleep(60)
-        metadata = await user.metadata("dependent", WIDGETS)
-        assert metadata is not None
-        assert "ownerReferences" not in metadata
-        assert await user.names() == []
-
-
-async def test_an_unlistable_kind_delays_orphaning(user: User) -> None:
-    await define(user)
-    stray = await user.create("stray")
-    await user.create("widget", stray, resource=WIDGETS)
-    owner = await user.create("owner")
-    await user.create("dependent", owner)
-    transport = Interfering(user.cluster.transport)
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(3)
-        transport.broken = "/widgets"
-        await user.delete("owner", PropagationPolicy.ORPHAN)
-        await asyncio.sleep(20)
-        assert await user.metadata("owner") is not None
-        await asyncio.sleep(60)
-        assert await user.names() == ["dependent", "stray"]
-
-
-async def test_unlistable_orphans_lose_their_reference_later(user: User) -> None:
-    """Their owner did not wait for them; still they must not be collected (seed 70)."""
-    owner = await user.create("owner")
-    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
-    await user.create("kept", owner, resource=SECRETS)
-    await user.create("lost", lost, owner, resource=SECRETS)
-    transport = Interfering(user.cluster.transport, broken="/secrets")
-    async with collecting(user.cluster, transport):
-        await user.delete("owner", PropagationPolicy.ORPHAN)
-        await asyncio.sleep(200)
-        assert await user.names() == []
-        transport.broken = ""
-        await asyncio.sleep(600)
-        assert await user.names(SECRETS) == ["kept"]
-        kept = await user.metadata("kept", SECRETS)
-        assert kept is not None
-        assert "ownerReferences" not in kept
 
 
 async def test_a_dependent_of_an_unknown_kind_of_dependents_stays(user: User) -> None:
@@ -264,18 +178,6 @@ async def test_a_group_that_is_not_discovered_yet_keeps_an_owner(user: User) -> 
         assert await user.names(STATEFUL_SETS) == []
     assert await kept(user, PODS, "web-0")
     assert await kept(user, CLAIMS, "data-web-0")
-
-
-async def test_an_owner_waits_for_the_list_of_its_usual_dependents(user: User) -> None:
-    owner = await store_set(user)
-    await store_claim(user, owner)
-    transport = Interfering(user.cluster.transport, broken="/persistentvolumeclaims")
-    async with collecting(user.cluster, transport):
-        await user.delete("web", PropagationPolicy.ORPHAN, STATEFUL_SETS)
-        await asyncio.sleep(600)
-        assert await user.names(STATEFUL_SETS) == ["web"]
-    assert await kept(user, CLAIMS, "data-web-0")
-    assert await user.names(STATEFUL_SETS) == []
 
 
 async def test_a_broken_group_delays_others_for_half_a_minute(user: User) -> None:

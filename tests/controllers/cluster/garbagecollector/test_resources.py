@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from controller_manager.client.rest.client import PropagationPolicy
-from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
@@ -17,28 +16,10 @@ from tests.controllers.cluster.garbagecollector.collecting import (
     blocking,
     collecting,
     define,
-    serve_widgets,
 )
 from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, serve_versions
 
 pytestmark = pytest.mark.looptime
-
-
-async def test_custom_resources_are_collected_soon(user: User) -> None:
-    async with collecting(user.cluster):
-        await asyncio.sleep(3)
-        await define(user)
-        one = await user.create("one", resource=WIDGETS)
-        two = await user.create("two", resource=WIDGETS)
-        await user.create("of-one", one)
-        await user.create("of-both", one, two, resource=WIDGETS)
-        await asyncio.sleep(3)
-        await user.delete("one", resource=WIDGETS)
-        await asyncio.sleep(3)
-        assert await user.names() == []
-        untied = await user.metadata("of-both", WIDGETS)
-        assert untied is not None
-        assert untied["ownerReferences"] == [two]
 
 
 async def test_a_resource_served_no_more_is_watched_no_more(user: User) -> None:
@@ -59,44 +40,6 @@ async def test_a_resource_served_no_more_is_watched_no_more(user: User) -> None:
         await asyncio.sleep(60)
         assert ("example.com", "widgets") not in monitors
         assert await user.names() == ["dependent"]
-
-
-async def test_an_unlistable_resource_blocks_others_for_a_while(user: User) -> None:
-    """For half a minute, not for ever."""
-    transport = Interfering(user.cluster.transport, broken="/secrets")
-    await user.create(
-        "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
-    )
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(20)
-        assert await user.names() == ["lost"]
-        await asyncio.sleep(15)
-        assert await user.names() == []
-
-
-async def test_a_later_unlistable_kind_stops_no_other(user: User) -> None:
-    transport = Interfering(user.cluster.transport, broken="/widgets")
-    await user.create("owner")
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(3)
-        await define(user)
-        widget = await user.create("widget", resource=WIDGETS)
-        await user.create("of-widget", widget)
-        await user.create("lost", {**widget, "uid": "gone"}, resource=WIDGETS)
-        for number in range(5):
-            owner = await user.create(f"owner-{number}")
-            await user.create(f"dependent-{number}", owner)
-            await asyncio.sleep(60)
-            await user.delete(f"owner-{number}")
-            await asyncio.sleep(3)
-            assert await user.names() == ["of-widget", "owner"]
-        assert await user.names(WIDGETS) == ["lost", "widget"]
-        transport.broken = ""
-        await asyncio.sleep(120)
-        assert await user.names(WIDGETS) == ["widget"]
-        await user.delete("widget", resource=WIDGETS)
-        await asyncio.sleep(3)
-        assert await user.names() == ["owner"]
 
 
 async def test_workers_start_when_the_graph_is_synced(
@@ -151,59 +94,6 @@ async def test_no_state_is_kept_of_a_kind_served_no_more(user: User) -> None:
         assert widget not in collector.graph._owned
 
 
-async def test_objects_of_an_unserved_kind_are_not_gone(user: User) -> None:
-    await define(user)
-    widget = await user.create("widget", resource=WIDGETS)
-    other = await user.create("other")
-    await user.create("dependent", other, widget)
-    async with collecting(user.cluster):
-        await asyncio.sleep(3)
-        serve_widgets(user, served=False)
-        await user.delete("other")
-        await asyncio.sleep(20)
-        assert await user.names() == ["dependent"]
-        serve_widgets(user, served=True)
-        await asyncio.sleep(40)
-        metadata = await user.metadata("dependent")
-        assert metadata is not None
-        assert metadata["ownerReferences"] == [widget]
-
-
-async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -> None:
-    await define(user)
-    owner = await user.create("owner", resource=WIDGETS)
-    await user.create("dependent", owner)
-    reads: list[str] = []
-
-    async def be_slow(request: Request) -> None:
-        reads.append(request.path)
-        await asyncio.sleep(0.02)
-
-    transport = Interfering(user.cluster.transport, before=be_slow)
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(3)
-        await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
-        await asyncio.sleep(10)
-        assert await user.names() == []
-
-
-@pytest.mark.slow
-async def test_an_owner_of_an_unknown_kind_is_retried(user: User) -> None:
-    stranger = {"apiVersion": "extensions/v1beta1", "kind": "Thing", "name": "t"}
-    await user.create("dependent", {**stranger, "uid": "gone"})
-    reads: list[str] = []
-
-    async def note(request: Request) -> None:
-        if "configmaps" in request.path and request.method == "GET":
-            reads.append(request.path)
-
-    transport = Interfering(user.cluster.transport, before=note)
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(7200)
-        assert len(reads) < 20
-        assert await user.names() == ["dependent"]
-
-
 def versions_of_widgets(collector: GarbageCollector) -> set[str]:
     return {
         node.identity.api_version
@@ -250,35 +140,6 @@ async def test_a_new_preferred_version_changes_nothing(user: User) -> None:
         assert await user.names() == []
 
 
-async def test_a_foreground_deletion_ignores_a_kind_that_is_gone(user: User) -> None:
-    await define(user)
-    owner = await user.create("owner")
-    await user.create(
-        "held", blocking(owner), resource=WIDGETS, finalizers=["example.com/hold"]
-    )
-    async with collecting(user.cluster):
-        await asyncio.sleep(3)
-        await user.delete("owner", PropagationPolicy.FOREGROUND)
-        await asyncio.sleep(3)
-        serve_widgets(user, served=False)
-        await asyncio.sleep(130)
-        assert await user.names() == []
-
-
-async def test_the_wait_for_resources_starts_with_discovery(user: User) -> None:
-    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
-    await user.create("dependent", lost)
-    transport = Interfering(user.cluster.transport, broken="/apis")
-    async with collecting(user.cluster, transport):
-        await asyncio.sleep(50)
-        transport.broken = "/secrets"
-        await asyncio.sleep(20)
-        assert await user.names() == ["dependent"]
-        transport.broken = ""
-        await asyncio.sleep(60)
-        assert await user.names() == []
-
-
 async def test_an_empty_discovery_is_ignored(user: User) -> None:
     await user.create("known")
     transport = Interfering(user.cluster.transport)
@@ -288,14 +149,3 @@ async def test_an_empty_discovery_is_ignored(user: User) -> None:
         transport.empty = True
         await asyncio.sleep(300)
         assert len(collector.graph.nodes) == known
-
-
-async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
-    stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
-    await user.create("dependent", {**stranger, "uid": "gone"})
-    async with collecting(user.cluster):
-        await asyncio.sleep(100)
-        assert await user.names() == ["dependent"]
-        await define(user)
-        await asyncio.sleep(5)
-        assert await user.names() == []
