@@ -14,11 +14,10 @@ its refusal. Further calls are
 
 * ``run``: runs the manager, with the arguments of its config, also in place of the one
   before; ``features`` are its gates, ``hours`` the error of its clock; ``stop``;
-* ``writes``, as method, path and status; ``sorted_writes``; ``methods``; ``answers``;
-  ``refusals``, the writes that were refused;
-  ``rewritten``, the names of what was patched; ``count_writes a``, to an object;
-  ``sent 0 spec.a``, the body of a write,
-  or a part of it; ``forget`` forgets them;
+* ``writes``, as method, path and status; ``sorted_writes``; ``methods``; ``answers``,
+  and those ``refused``; ``rewritten``, the names of what was patched; ``count_writes
+  a``, to an object; ``sent 0 spec.a``, the body of a write, or a part of it; ``forget``
+  forgets them;
 * ``before PUT /status times=2``: plays steps before the first requests whose paths
   end so, ``*`` for all;
   ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
@@ -258,11 +257,14 @@ class _Player:
     def methods(self) -> list[str]:
         return [each.method for each in self._recording.writes]
 
-    def refusals(self) -> list[str]:
-        return [_shown(each) for each in self._recording.writes if each.status >= 300]
-
     def answers(self) -> list[int]:
         return [each.status for each in self._recording.writes]
+
+    def refused(self) -> list[int]:
+        return [each for each in self.answers() if each >= 400]
+
+    def was_answered(self, code: str) -> bool:
+        return int(code) in self.answers()
 
     def sent(self, number: str, path: str = "") -> Any:
         body = self._recording.writes[int(number)].body

@@ -251,3 +251,65 @@ class JobUser(User):
 
     def now(self) -> str:
         return format_time(self.cluster.clock.now())
+
+
+class Watcher(JobUser):
+    """Plays scenarios: acts on pods by their place in the order of their names."""
+
+    async def submit(self, **spec: Any) -> None:
+        await self.run(**spec)
+
+    async def submit_selecting(self, pool: str, **spec: Any) -> None:
+        await self.run(**spec, **self.selecting(pool=pool))
+
+    async def ready(self, place: str) -> None:
+        await self.make_pods_ready([(await self.pods())[int(place)]])
+
+    async def finish(self, place: str, code: int = 0, *, now: bool = False) -> None:
+        """End a pod a day ago, or now."""
+        pod = (await self.pods())[int(place)]
+        await self.end(pod, code=code, at=self.now() if now else LONG_AGO)
+
+    async def finish_all(self, code: int = 0) -> None:
+        await self.end(*await self.pods(), code=code)
+
+    async def finish_waiting(self, code: int = 0, *, now: bool = False) -> None:
+        at = self.now() if now else LONG_AGO
+        await self.end(*await self.waiting(), code=code, at=at)
+
+    async def delete_first(self) -> None:
+        await self.delete(PODS, (await self.pods())[0].metadata.name)
+
+    async def delete_pods(self) -> None:
+        for pod in await self.pods():
+            await self.delete(PODS, pod.metadata.name)
+
+    async def poke_pods(self, value: str) -> None:
+        for pod in await self.pods():
+            labels = {"metadata": {"labels": {"poke": value}}}
+            await self.patch(PODS, pod.metadata.name, labels)
+
+    async def delete_job(self) -> None:
+        await self.delete(JOBS, "j", "Background")
+
+    async def widen(self, number: str) -> None:
+        """Label the job, and raise its parallelism."""
+        await self.patch(JOBS, "j", {"metadata": {"labels": {"n": number}}})
+        await self.change(parallelism=int(number) + 1)
+
+    async def counts(self) -> tuple[int, int, int]:
+        """Return how many pods are active, succeeded and failed."""
+        status = (await self.job()).status
+        return status.active or 0, status.succeeded or 0, status.failed or 0
+
+    async def last_end(self) -> tuple[str, str]:
+        return (await self.ends())[-1]
+
+    async def has_failed(self) -> bool:
+        return any(kind == "Failed" for kind, _ in await self.ends())
+
+    async def has_event(self, reason: str) -> bool:
+        return bool(await self.events(reason))
+
+    async def finalizers_of(self, place: str) -> tuple[str, ...] | None:
+        return (await self.pods())[int(place)].metadata.finalizers

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -27,120 +27,11 @@ from tests.controllers.batch.job.builders import (
 )
 from tests.controllers.batch.job.test_on_cluster import (
     COMPLETE,
-    INDEXED,
     config_with_gate,
 )
-from tests.controllers.responses import accept, is_creation, refusing
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
-
-
-def failed(reason: str) -> list[tuple[str, str]]:
-    """Return the true conditions of a job that has failed."""
-    return [("FailureTarget", reason), ("Failed", reason)]
-
-
-def is_release(request: Request) -> bool:
-    return request.method == "PATCH" and "/pods/" in request.path
-
-
-def is_deletion(request: Request) -> bool:
-    return request.method == "DELETE" and "/pods/" in request.path
-
-
-def is_status(request: Request) -> bool:
-    return request.method == "PUT" and request.path.endswith("/status")
-
-
-@pytest.mark.looptime
-async def test_a_failed_index_stays_failed(cluster: Cluster, user: JobUser) -> None:
-    """The pod was being deleted, and its finalizer could not be removed.
-
-    Upstream then lists the index as succeeded and failed; the API server always refuses
-    that.
-    """
-    transport = refusing(cluster, is_release, 500, "InternalError")
-    async with cluster.manager(job_config(), transport=transport) as recording:
-        await user.run(completions=2, parallelism=2, backoffLimitPerIndex=0, **INDEXED)
-        await settle(5)
-        first, second = await user.pods()
-        await user.delete(PODS, first.metadata.name)
-        await settle(3)
-        assert (await user.job()).status.failed_indexes == "0"
-        await user.end(first, second)
-        await settle(3)
-        accept(transport)
-        await settle(60)
-        status = (await user.job()).status
-        assert (status.completed_indexes, status.failed_indexes) == ("1", "0")
-        assert (status.succeeded, status.failed) == (1, 1)
-        assert await user.ends() == failed("FailedIndexes")
-        assert 422 not in [each.status for each in recording.writes]
-
-
-@pytest.mark.looptime
-async def test_a_full_quota_costs_few_tries(cluster: Cluster, user: JobUser) -> None:
-    """One creation is tried each time, at most once a minute in the long run."""
-    transport = refusing(cluster, is_creation, 403, "Forbidden")
-    async with cluster.manager(job_config(), transport=transport):
-        await user.run(completions=50, parallelism=50)
-        await settle(600)
-        tried = len([each for each in transport.requests if is_creation(each)])
-        assert 5 <= tried <= 20
-        assert await user.events("FailedCreate") != []
-        assert (await user.job()).status.active == 0
-        accept(transport)
-        await settle(70)
-        assert (await user.job()).status.active == 50
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("chosen", [is_deletion, is_release, is_status])
-async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
-    cluster: Cluster, user: JobUser, chosen: Callable[[Request], bool]
-) -> None:
-    transport = Faulty(cluster)
-    async with cluster.manager(job_config(), transport=transport):
-        await user.run(completions=3, parallelism=3, backoffLimit=0)
-        await settle(5)
-        refused = refusing(cluster, chosen, 500, "InternalError")
-        transport.refuse = refused.refuse
-        await user.end((await user.pods())[0], code=1)
-        await settle(100)
-        assert ("Failed", "BackoffLimitExceeded") not in await user.ends()
-        accept(transport)
-        await settle(70)
-        status = (await user.job()).status
-        assert (status.failed, status.active, status.terminating) == (3, 0, 0)
-        assert await user.ends() == failed("BackoffLimitExceeded")
-        left = await user.pods()
-        assert [each.metadata.finalizers for each in left] == [None]
-
-
-@pytest.mark.looptime
-async def test_the_failing_pod_stays_for_now(cluster: Cluster, user: JobUser) -> None:
-    """Meanwhile the other pods cannot be deleted, and a user deletes that pod.
-
-    Upstream removes its finalizer first. The pod is gone then, and the job goes on.
-    """
-    rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
-    transport = refusing(cluster, is_deletion, 500, "InternalError")
-    async with cluster.manager(job_config(), transport=transport):
-        await user.run(completions=3, parallelism=2, podFailurePolicy={"rules": rules})
-        await settle(5)
-        fails, runs = await user.pods()
-        await user.end(fails, code=9)
-        await settle(5)
-        await user.delete(PODS, fails.metadata.name)
-        await user.make_pods_ready([runs])
-        await settle(60)
-        assert await user.ends() == []
-        accept(transport)
-        await settle(70)
-        assert await user.ends() == failed("PodFailurePolicy")
-        assert (await user.job()).status.failed == 2
-        assert await user.pods() == []
 
 
 async def run_again(user: JobUser, **spec: Any) -> Job:
@@ -195,22 +86,6 @@ async def test_pods_of_the_old_job_do_not_count_for_the_new_one(
         await settle()
         assert numbers(await user.job()) == (0, 3, 0, 0)
         assert await user.ends() == COMPLETE
-        assert len(await user.pods()) == 6
-
-
-@pytest.mark.looptime
-async def test_old_failures_do_not_delay_it(cluster: Cluster, user: JobUser) -> None:
-    """The old one waits minutes for its next pod."""
-    async with cluster.manager(job_config()):
-        await user.run(backoffLimit=9)
-        for _ in range(5):
-            await settle(200)
-            await user.end(*await user.waiting(), code=1, at=user.now())
-        await settle(5)
-        assert numbers(await user.job()) == (0, 0, 5, 0)
-        await run_again(user, backoffLimit=9)
-        await settle(2)
-        assert numbers(await user.job()) == (1, 0, 0, 0)
         assert len(await user.pods()) == 6
 
 
