@@ -150,9 +150,12 @@ def frame_of(content_type: str) -> Frame:
     return FRAMES[content_type.partition(";")[0]]
 
 
-@dataclass(frozen=True, slots=True)
-class _WatchRequest:
-    """The objects to watch, and their encoding; `timeout` is in seconds."""
+@dataclass(slots=True)
+class _Watch:
+    """A stream of events: the initial events, then those of the watcher.
+
+    `since` is the version at which `initial` is complete; `timeout` is in seconds.
+    """
 
     kind: Kind
     namespace: str
@@ -161,16 +164,6 @@ class _WatchRequest:
     bookmarks: bool
     form: _EventForm
     frame: Frame
-
-
-@dataclass(slots=True)
-class _Watch:
-    """A stream of events: the initial events, then those of the watcher.
-
-    `since` is the version at which `initial` is complete.
-    """
-
-    request: _WatchRequest
     watcher: Watcher
     initial: list[Stored]
     since: int
@@ -189,7 +182,7 @@ class _Watch:
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         start = self.clock.monotonic()
-        end = start + self.request.timeout
+        end = start + self.timeout
         bookmark_at = self._bookmark_time(start, end)
         # A bookmark promises that all events up to its version have been sent. While a
         # slow reader takes a chunk, the version grows.
@@ -202,14 +195,14 @@ class _Watch:
         while True:
             if self.watcher.has_expired():
                 why = TooOldError(self.since, self.version())
-                yield self.request.frame.error(expired(str(why)).status())
+                yield self.frame.error(expired(str(why)).status())
                 return
             changes, version = self.watcher.take(), self.version()
-            if changes and self.request.kind.converter:
+            if changes and self.kind.converter:
                 try:
                     changes = await self._converted(changes)
                 except Refusal as refusal:
-                    yield self.request.frame.error(refusal.status())
+                    yield self.frame.error(refusal.status())
                     return
             if chunk := b"".join(map(self._event, changes)):
                 yield chunk
@@ -233,11 +226,10 @@ class _Watch:
 
         Raises Refusal.
         """
-        namespace = self.request.namespace
-        seen = [each for each in changes if namespace in ("", each.key[0])]
+        seen = [each for each in changes if self.namespace in ("", each.key[0])]
         after = [each.after for each in seen]
         before = [each.before for each in seen if each.before is not None]
-        kind = self.request.kind.within(Answers())
+        kind = self.kind.within(Answers())
         shown = await settled(lambda: all_in_version(kind, [*after, *before]))
         later, earlier = iter(shown), iter(shown[len(after) :])
         return [
@@ -252,7 +244,7 @@ class _Watch:
 
         From the last bookmark, a client can start the next watch (cache_watcher.go).
         """
-        if not self.request.bookmarks:
+        if not self.bookmarks:
             return math.inf
         due = min(now + BOOKMARK_INTERVAL, end - _BEFORE_END)
         return due if due > now else math.inf
@@ -266,16 +258,15 @@ class _Watch:
         An object that becomes selected is ADDED. One that is no longer selected is
         DELETED, in its last selected state but with the version of the change.
         """
-        request = self.request
-        if request.namespace and change.key[0] != request.namespace:
+        if self.namespace and change.key[0] != self.namespace:
             return b""
-        selected = request.selection.matches(change.after.obj)
+        selected = self.selection.matches(change.after.obj)
         is_now = selected and change.type != "DELETED"
         before = change.before
         was = before is not None and (
             selected
-            if request.selection.sees_same(before.obj, change.after.obj)
-            else request.selection.matches(before.obj)
+            if self.selection.sees_same(before.obj, change.after.obj)
+            else self.selection.matches(before.obj)
         )
         if is_now:
             return self._line("MODIFIED" if was else "ADDED", change.after)
@@ -289,16 +280,18 @@ class _Watch:
         return self._line("DELETED", last)
 
     def _line(self, event_type: str, stored: Stored) -> bytes:
-        return self.request.frame.event(event_type, self.request.form.encoded(stored))
+        return self.frame.event(event_type, self.form.encoded(stored))
 
     def _bookmark(self, version: int, *, initial: bool) -> bytes:
-        kind = self.request.kind
         metadata: JSON = {"resourceVersion": str(version)}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-        head = {"kind": kind.kind, "apiVersion": kind.api_version}
-        obj: JSON = {**head, "metadata": metadata, **kind.strategy.empty}
-        return self.request.frame.event("BOOKMARK", self.request.form.bookmark(obj))
+        obj: JSON = {
+            **self.kind.head,
+            "metadata": metadata,
+            **self.kind.strategy.empty,
+        }
+        return self.frame.event("BOOKMARK", self.form.bookmark(obj))
 
 
 # GET: one object, a list, a watch.
@@ -497,18 +490,16 @@ class Reader:
         bookmarks = is_true(query, "allowWatchBookmarks")
         timeout = whole_number(query, "timeoutSeconds", 0)
         watch = _Watch(
-            _WatchRequest(
-                kind=target.kind,
-                namespace=target.namespace,
-                selection=selection,
-                timeout=float(timeout if timeout > 0 else _DEFAULT_WATCH),
-                bookmarks=bookmarks,
-                form=_EventForm(self._renderer, target, answer_in.form),
-                frame=frame,
-            ),
-            watcher,
-            initial,
-            since,
+            kind=target.kind,
+            namespace=target.namespace,
+            selection=selection,
+            timeout=float(timeout if timeout > 0 else _DEFAULT_WATCH),
+            bookmarks=bookmarks,
+            form=_EventForm(self._renderer, target, answer_in.form),
+            frame=frame,
+            watcher=watcher,
+            initial=initial,
+            since=since,
             ends_initial=sends_initial and bookmarks,
             version=lambda: collection.version,
             clock=self._clock,
