@@ -264,8 +264,7 @@ MUTATING_POLICIES: Final = kind_of(
             hook only_stored
           include admission_webhooks.MATCH_CONDITIONS
           hook mutations
-          reinvocationPolicy: required
-          reinvocationPolicy: enum Never IfNeeded filled
+          reinvocationPolicy: required enum Never IfNeeded filled
         """,
     printer="""
         Name
@@ -297,8 +296,7 @@ def _useful_actions(actions: list[str], _: str) -> Iterator[str]:
 
 
 _BINDING: Final = table("""
-    policyName: required
-    policyName: subdomain
+    policyName: required subdomain
     paramRef:
       name: path-segment
       selector: selector

@@ -216,16 +216,12 @@ def _resources(resources: list[str], field: str) -> Iterator[Cause | str]:
 
 
 RULE: Final = table("""
-    operations: required
-    operations: alone
+    operations: required alone
     operations[]: enum * CONNECT CREATE DELETE UPDATE
-    apiGroups: required
-    apiGroups: alone
-    apiVersions: required
-    apiVersions: alone
+    apiGroups: required alone
+    apiVersions: required alone
     apiVersions[]: not_empty
-    resources: required
-    resources: resources
+    resources: required resources
     scope: enum * Cluster Namespaced default null
     """)
 
@@ -244,8 +240,7 @@ MATCH_CONDITIONS: Final = table("""
     matchConditions: most 64
     matchConditions[]:
       hook condition
-      name: required
-      name: qualified
+      name: required qualified
       name: unique
     """)
 
@@ -332,8 +327,7 @@ CLIENT: Final = table("""
       self: required "exactly one of url or service is required"
     """)
 _MATCHES: Final = table("""
-    name: required
-    name: full_name
+    name: required full_name
     rules[]:
       include RULE
     failurePolicy: enum Fail Ignore default null

@@ -96,10 +96,8 @@ def _needs_group(spec: JSON, old: JSON) -> bool:
 
 
 _REFERENCE: Final = table("""
-    kind: required
-    kind: path-segment
-    name: required
-    name: path-segment
+    kind: required path-segment
+    name: required path-segment
     apiVersion: group_version
     """)
 

@@ -164,8 +164,7 @@ JOBS: Final = kind_of(
         hook generated
         spec:
           include batch_validation.JOB_SPEC
-          selector: required
-          selector: selector
+          selector: required selector
           hook templates.template_labels
         hook host_names
         """,
@@ -263,8 +262,7 @@ _CRON_JOB: Final = table("""
       hook schedule
       startingDeadlineSeconds: not-negative
       timeZone: zone pointer if changes timeZone
-      concurrencyPolicy: required
-      concurrencyPolicy: enum Allow Forbid Replace filled
+      concurrencyPolicy: required enum Allow Forbid Replace filled
       jobTemplate:
         spec:
           include batch_validation.JOB_SPEC

@@ -212,8 +212,7 @@ SIGNING_REQUESTS: Final = kind_of(
           usages: required
           usages[]: usage
           usages[]: unique
-          signerName: required
-          signerName: signer
+          signerName: required signer
           expirationSeconds: at-least 600
             "may not specify a duration less than 600 seconds (10 minutes)"
         """,

@@ -144,10 +144,8 @@ IP_ADDRESSES: Final = kind_of(
           parentRef: required pointer
           parentRef:
             group: subdomain
-            resource: required
-            resource: path-segment
-            name: required
-            name: path-segment
+            resource: required path-segment
+            name: required path-segment
             namespace: path-segment
         """,
     update_rules="spec change:\n  parentRef: immutable",
@@ -179,10 +177,8 @@ REST_STORAGE: Final = RESTStorage(IP_ADDRESSES.resource, after_write=_keep_used_
 
 TYPED_REFERENCE: Final = table("""
     apiGroup: subdomain pointer
-    kind: required
-    kind: path-segment
-    name: required
-    name: path-segment
+    kind: required path-segment
+    name: required path-segment
     """)
 """The group, the kind and the name of an object."""
 
@@ -202,8 +198,7 @@ INGRESS_CLASSES: Final = kind_of(
     defaults={"spec": {"parameters": {"scope": "Cluster"}}},
     rules="""
         spec:
-          controller: required
-          controller: longest 250
+          controller: required longest 250
           controller: domain-path
           parameters:
             include TYPED_REFERENCE
@@ -310,8 +305,7 @@ _BACKEND: Final = table("""
         include TYPED_REFERENCE
     when lacks resource:
       service:
-        name: required
-        name: label
+        name: required label
         hook service_port
     """)
 INGRESSES: Final = kind_of(

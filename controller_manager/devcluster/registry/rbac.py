@@ -110,8 +110,7 @@ _accounts: Final = partial(_subjects_of, kind="ServiceAccount")
 
 
 _REFERENCE: Final = table("""
-    name: required
-    name: path-segment
+    name: required path-segment
     """)
 _SUBJECT: Final = table("""
     name: required

@@ -170,8 +170,7 @@ WORKLOADS: Final = kind_of(
         spec:
           controllerRef:
             kind, name: required
-          podGroupTemplates: required
-          podGroupTemplates: most 8
+          podGroupTemplates: required most 8
           podGroupTemplates[]:
             name: unique pointer at self show named
             name: label default empty

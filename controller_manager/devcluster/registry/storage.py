@@ -238,8 +238,7 @@ CSI_NODES: Final = kind_of(
         spec:
           drivers[]:
             name: driver default empty
-            nodeID: required
-            nodeID: matches ".{0,256}" "must be 256 characters or less"
+            nodeID: required matches ".{0,256}" "must be 256 characters or less"
             allocatable:
               count: not-negative
             name: unique pointer

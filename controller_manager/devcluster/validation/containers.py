@@ -142,17 +142,14 @@ def _one_map(source: JSON, path: str, _: JSON) -> Iterator[Cause]:
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 KEY_REFERENCE: Final = table("""
     name: required
-    key: required
-    key: config-key
+    key: required config-key
     """)
 _ENVIRONMENT: Final = table("""
     env[]:
-      name: required
-      name: environment_name
+      name: required environment_name
       valueFrom:
         fieldRef:
-          fieldPath: required
-          fieldPath: field_path
+          fieldPath: required field_path
         resourceFieldRef:
           resource: required
         configMapKeyRef:
@@ -311,8 +308,7 @@ def _adds_administrator(context: JSON, _: JSON) -> bool:
 
 
 _CONTAINER: Final = table("""
-    name: required
-    name: container_name
+    name: required container_name
     image: required
     terminationMessagePolicy: enum FallbackToLogsOnError File default null
     ports[]:

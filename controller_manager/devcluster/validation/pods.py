@@ -30,8 +30,7 @@ _HOST_PATH_TYPES: Final = (
     *("FileOrCreate", "Socket"),
 )
 _FILE: Final = table("""
-    path: required
-    path: descending-path
+    path: required descending-path
     mode: range 0 511
       "must be a number between 0 and 0777 (octal), both inclusive"
     """)
@@ -56,8 +55,7 @@ VOLUME: Final = table("""
         items[]:
           include FILE
       hostPath:
-        path: required
-        path: no_steps_back
+        path: required no_steps_back
         type: host_path_type
       nfs:
         server, path: required
@@ -70,8 +68,7 @@ VOLUME: Final = table("""
       secret:
         secretName: required
         include KEYS
-    name: required
-    name: label
+    name: required label
     name: unique
     """)
 
@@ -181,8 +178,7 @@ def _as_go_prints(taint: JSON) -> JSON:
 TAINT: Final = table("""
     key: qualified default empty
     value: label-value
-    effect: required
-    effect: enum NoSchedule PreferNoSchedule NoExecute filled
+    effect: required enum NoSchedule PreferNoSchedule NoExecute filled
     key, effect: unique show as_go_prints
       "taints must be unique by key and effect pair"
     """)
@@ -230,8 +226,7 @@ POD_SPEC: Final = table("""
     nodeSelector: labels
     securityContext:
       sysctls[]:
-        name: required
-        name: sysctl
+        name: required sysctl
         name: unique
     affinity:
       include AFFINITY

@@ -28,7 +28,8 @@ table about updates: the new and the old object in the field).
 
 These rules end with flags, the condition and the detail, in this order:
 
-- ``required``, ``forbidden``, ``refused`` (as forbidden, and shows the value),
+- ``required`` (also before another rule: ``required label``), ``forbidden``,
+  ``refused`` (as forbidden, and shows the value),
   ``invalid`` (under a condition), ``error`` (the same, without the value); ``self``
   stands for the object in place of a field
 - ``enum A B``, ``one-of A B`` (required, and the cause lists the values),
@@ -256,6 +257,9 @@ class _Compiler:
 
     def _about(self, fields: list[str], rest: str) -> list[Rule]:
         words, details = _split(rest)
+        if words[:1] == ["required"] and {*words[1:2]} - {*_FLAGS, "if", "pointer"}:
+            both = ("required", rest.replace("required", "", 1))
+            return [rule for each in both for rule in self._about(fields, each)]
         detail, condition = " ".join(details), None
         if "if" in words:
             place = words.index("if")

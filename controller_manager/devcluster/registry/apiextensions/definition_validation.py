@@ -96,8 +96,7 @@ _INTERNAL: Final = table("""
       webhookClientConfig: required pointer "required when strategy is set to Webhook"
       webhookClientConfig:
         include CLIENT_RULES
-      conversionReviewVersions: required
-      conversionReviewVersions: review_versions
+      conversionReviewVersions: required review_versions
     else:
       webhookClientConfig: forbidden
         "should not be set when strategy is not set to Webhook"
@@ -191,13 +190,11 @@ _FIELDS: Final = {
     "subresources": table("""
         subresources:
           scale:
-            specReplicasPath: required
-            specReplicasPath: matches "[.].*"
+            specReplicasPath: required matches "[.].*"
               "must be a simple json path starting with ."
             specReplicasPath: matches "[^.].*|[.]spec[.].*"
               "should be a json path under .spec"
-            statusReplicasPath: required
-            statusReplicasPath: matches "[.].*"
+            statusReplicasPath: required matches "[.].*"
               "must be a simple json path starting with ."
             statusReplicasPath: matches "[^.].*|[.]status[.].*"
               "should be a json path under .status"
@@ -390,10 +387,8 @@ def _conversion(spec: JSON, _: str, __: JSON) -> list[Cause]:
 
 
 DEFINITION: Final = table("""
-    group: required
-    group: group_name
-    scope: required
-    scope: enum Cluster Namespaced filled
+    group: required group_name
+    scope: required enum Cluster Namespaced filled
     versions[]:
       schema always:
         openAPIV3Schema: required pointer "schemas are required"

@@ -87,8 +87,7 @@ SLICES: Final = kind_of(
     counts_generations=True,
     defaults={"ports[]": {"name": "", "protocol": "TCP"}},
     rules="""
-        addressType: required
-        addressType: enum FQDN IPv4 IPv6 filled
+        addressType: required enum FQDN IPv4 IPv6 filled
         endpoints: most 1000
         when endpoints not-above 1000:
           endpoints[]:

@@ -273,8 +273,7 @@ VOLUMES: Final = kind_of(
     rules="""
         spec:
           accessModes: access_modes default empty
-          capacity: required
-          capacity: capacity
+          capacity: required capacity
           capacity{}: positive-quantity
           hook one_source
           persistentVolumeReclaimPolicy: enum Delete Recycle Retain default null
