@@ -19,9 +19,9 @@ its refusal. Further calls are
   a``, to an object; ``sent 0 spec.a``, the body of a write, or a part of it; ``forget``
   forgets them;
 * ``before PUT /status times=2``: plays steps before the first requests whose paths
-  end so, ``*`` for all;
-  ``refuse PUT /status 409 Conflict times=2: why`` refuses them; ``answer PUT /status
-  404: text``; ``accept``; ``seen``, the number of all those requests;
+  end so, ``*`` for all; ``refuse PUT /status 409 Conflict times=2: why`` refuses them;
+  ``answer PUT /status 404: text``; ``cut PUT after=2`` loses all later ones; ``accept``
+  ends these; ``seen``, the number of all those requests;
 * ``silence pods`` and ``speak pods``, for the watches of a resource; ``break_at /pods``
   fails all requests and watches whose paths end so, ``break_at`` none;
 * ``at pods web status.phase``, the value at a path of an object; ``count``, the number
@@ -42,6 +42,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.scheme.statuses import Refusal
@@ -191,13 +192,14 @@ class _Player:
     async def stop(self) -> None:
         await self._running.aclose()
 
-    def _meddle(self, method: str, path: str, act: Any, times: int) -> None:
+    def _meddle(self, method: str, path: str, act: Any, times: int) -> Before:
         assert not self.is_confined
         inner = self._watches.inner
         end = path.removeprefix("*")
         meddler = Before(self._cluster, method, end, act, times, inner)
         self._meddlers.append(meddler)
         self._watches.inner = meddler
+        return meddler
 
     def before(self, method: str, path: str, steps: list[Any], times: int = 1) -> None:
         self._meddle(method, path, lambda: self.play(steps), times)
@@ -219,6 +221,15 @@ class _Player:
     ) -> None:
         answer = Response(int(code), {}, text.encode())
         self._meddle(method, path, lambda: answer, times)
+
+    def cut(self, method: str, after: int = 0) -> None:
+        """Lose all requests of a method after the first ones."""
+
+        def lose() -> None:
+            if meddler.seen > after:
+                raise TransportError
+
+        meddler = self._meddle(method, "", lose, 999)
 
     def accept(self) -> None:
         for each in self._meddlers:
