@@ -1,6 +1,6 @@
 """Short ways to make objects for tests."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -146,33 +146,49 @@ def replica_set(
     return msgspec.json.decode(msgspec.json.encode(obj), type=ReplicaSet)
 
 
+SINCE: Final = "2026-01-01T00:00:00Z"
+
+_OF_METADATA: Final = {
+    "labels": "labels",
+    "annotations": "annotations",
+    "finalizers": "finalizers",
+    "owners": "ownerReferences",
+    "deleted": "deletionTimestamp",
+}
+
+
 def pod(name: str = "p", **fields: Any) -> Pod:
-    """Return a running, ready pod on a node; `fields` change that."""
-    ready = fields.pop("ready", True)
-    since = fields.pop("ready_since", "2026-01-01T00:00:00Z")
-    annotations = {}
-    if (cost := fields.pop("cost", None)) is not None:
-        annotations["controller.kubernetes.io/pod-deletion-cost"] = cost
-    status = {
-        "phase": fields.pop("phase", "Running"),
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True" if ready else "False",
-                "lastTransitionTime": since,
-            }
-        ],
-        "containerStatuses": [{"name": "c", "restartCount": fields.pop("restarts", 0)}],
-    }
+    """Return a pod as it is cached, which runs on a node and is ready.
+
+    `fields` change that: ``ready`` and the time ``since`` then, ``None`` for no such
+    condition, or all ``conditions``; ``created`` and ``deleted`` are times, ``owners``
+    references; ``containers`` are statuses, in place of one with so many ``restarts``
+    and a ``state``; more of ``metadata``, ``spec`` and ``status`` is as in JSON.
+    """
+    ready, since = fields.pop("ready", True), fields.pop("since", SINCE)
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": since}
+    restarts, state = fields.pop("restarts", 0), fields.pop("state", {})
+    container = {"name": "c", "restartCount": restarts, "state": state}
+    conditions = [] if ready is None else [condition]
+    known = {key: fields.pop(it) for it, key in _OF_METADATA.items() if it in fields}
     obj = {
         "metadata": {
             "name": name,
+            "namespace": "default",
             "uid": fields.pop("uid", name),
-            "creationTimestamp": fields.pop("created", "2026-01-01T00:00:00Z"),
-            "annotations": annotations,
+            "creationTimestamp": fields.pop("created", SINCE),
+            **{key: value for key, value in known.items() if value},
+            **fields.pop("metadata", {}),
         },
-        "spec": {"nodeName": fields.pop("node", "n")},
-        "status": status,
+        "spec": {"nodeName": fields.pop("node", "n"), **fields.pop("spec", {})},
+        "status": {
+            "phase": fields.pop("phase", "Running"),
+            "conditions": fields.pop(
+                "conditions", [] if ready is None else [condition]
+            ),
+            "containerStatuses": fields.pop("containers", [container]),
+            **fields.pop("status", {}),
+        },
     }
     assert not fields, fields
     return msgspec.convert(obj, Pod)

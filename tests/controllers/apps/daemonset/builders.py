@@ -28,6 +28,7 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.controllers import builders
 from tests.controllers.builders import daemon_set_json
 from tests.controllers.user import User, settle
 
@@ -82,36 +83,20 @@ def pod(name: str, on: str = "", **fields: Any) -> Pod:
     `bound` false means that the pod only asks for the node. The name tells the age
     unless `created` does, in seconds.
     """
-    bound = fields.pop("bound", True)
-    ready, phase = fields.pop("ready", True), fields.pop("phase", "Running")
-    generation = fields.pop("generation", None)
-    created, since = fields.pop("created", 0), fields.pop("since", 0)
-    metadata: JSON = {
-        "name": name,
-        "namespace": "default",
-        "uid": name,
-        "creationTimestamp": f"2026-01-01T00:00:{created:02}Z",
-        "labels": {"app": "agent", "controller-revision-hash": fields.pop("hash", NEW)},
-    }
-    if generation is not None:
-        metadata["labels"]["pod-template-generation"] = generation
-    if fields.pop("leaving", False):
-        metadata["deletionTimestamp"] = "2026-01-01T00:01:00Z"
-    conditions = [
-        {
-            "type": "Ready",
-            "status": str(ready),
-            "lastTransitionTime": f"2026-01-01T00:59:{since:02}Z",
-        }
-    ]
-    spec: JSON = {"nodeName": on} if bound else {"affinity": for_node(on)}
-    assert not fields, fields
-    obj = {
-        "metadata": metadata,
-        "spec": spec,
-        "status": {"phase": phase, "conditions": conditions},
-    }
-    return msgspec.convert(obj, Pod)
+    labels = {"app": "agent", "controller-revision-hash": fields.pop("hash", NEW)}
+    if (generation := fields.pop("generation", None)) is not None:
+        labels["pod-template-generation"] = generation
+    if not fields.pop("bound", True):
+        fields["spec"] = {"affinity": for_node(on)}
+    return builders.pod(
+        name,
+        labels=labels,
+        node="" if "spec" in fields else on,
+        created=f"2026-01-01T00:00:{fields.pop('created', 0):02}Z",
+        since=f"2026-01-01T00:59:{fields.pop('since', 0):02}Z",
+        deleted="2026-01-01T00:01:00Z" if fields.pop("leaving", False) else None,
+        **fields,
+    )
 
 
 def for_node(*names: str, **rest: Any) -> JSON:

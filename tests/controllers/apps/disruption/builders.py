@@ -10,7 +10,7 @@ from unittest import mock
 import msgspec
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
-from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import (
@@ -71,15 +71,6 @@ def pod_json(name: str = "a", app: str = "web", owner: JSON | None = None) -> JS
         metadata["ownerReferences"] = [{**owner, "controller": True}]
     containers = [{"name": "c", "image": "app:v1"}]
     return {"metadata": metadata, "spec": {"containers": containers}}
-
-
-def pod(name: str, *, ready: bool = True, deleted: bool = False) -> Pod:
-    body = pod_json(name)
-    if deleted:
-        body["metadata"]["deletionTimestamp"] = at(0)
-    status = {"type": "Ready", "status": "True" if ready else "False"}
-    body["status"] = {"phase": "Running", "conditions": [status]}
-    return msgspec.convert(body, Pod)
 
 
 CONTROLLERS = ("disruption-controller",)

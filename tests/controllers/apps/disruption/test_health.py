@@ -28,10 +28,10 @@ from tests.controllers.apps.disruption.builders import (
     NOW,
     at,
     budget,
-    pod,
     pod_json,
     running,
 )
+from tests.controllers.builders import pod
 from tests.controllers.user import settle
 from tests.meddler import Meddler
 
@@ -87,7 +87,7 @@ def test_a_text_that_is_no_percentage_is_named() -> None:
 
 
 def test_ready_pods_that_stay_are_healthy() -> None:
-    gone = [pod("d", deleted=True), pod("e", ready=False, deleted=True)]
+    gone = [pod("d", deleted=at(0)), pod("e", ready=False, deleted=at(0))]
     pods = [pod("a"), pod("b"), pod("c", ready=False), *gone]
     found = assess(budget(minAvailable=1), pods, 5, NOW)
     assert found == Health(expected=5, desired=1, current=2, disrupted={})
@@ -115,7 +115,7 @@ def test_a_pod_whose_eviction_was_allowed_does_not_count_for_two_minutes() -> No
         "gone": 10,
     }
     pods = [*map(pod, ("fresh", "older", "late", "other"))]
-    pods += [pod("later", ready=False), pod("going", deleted=True)]
+    pods += [pod("later", ready=False), pod("going", deleted=at(0))]
     status = {"disruptedPods": {name: at(-age) for name, age in ages.items()}}
     assert assess(budget(status, maxUnavailable=1), pods, 6, NOW) == Health(
         expected=6,

@@ -17,6 +17,7 @@ from controller_manager.controllers.apps.statefulset.replicas import (
     Revisions,
     Settings,
 )
+from tests.controllers import builders
 from tests.controllers.builders import template
 
 SINCE: Final = "2026-01-01T00:00:00Z"
@@ -86,26 +87,15 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
     """
     name = fields.pop("name", f"web-{ordinal}")
     waiting, unschedulable = fields.pop("waiting", ""), fields.pop("unschedulable", "")
-    ready = fields.pop("ready", not (waiting or unschedulable))
-    metadata: JSON = {
-        "name": name,
-        "namespace": "default",
-        "uid": fields.pop("uid", name),
-        "creationTimestamp": fields.pop("created", LATER),
-        "labels": {
-            "app": "web",
-            "statefulset.kubernetes.io/pod-name": name,
-            "controller-revision-hash": revision,
-            **fields.pop("labels", {}),
-        },
+    labels = {
+        "app": "web",
+        "statefulset.kubernetes.io/pod-name": name,
+        "controller-revision-hash": revision,
+        **fields.pop("labels", {}),
     }
-    if owners := fields.pop("owners", None):
-        metadata["ownerReferences"] = owners
-    if fields.pop("terminating", False):
-        metadata["deletionTimestamp"] = SINCE
     condition = {
         "type": "Ready",
-        "status": "True" if ready else "False",
+        "status": str(fields.pop("ready", not (waiting or unschedulable))),
         "lastTransitionTime": fields.pop("since", SINCE),
     }
     if unschedulable:
@@ -116,17 +106,19 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
         {"persistentVolumeClaim": {"claimName": each}}
         for each in fields.pop("claims", ())
     ]
-    obj = {
-        "metadata": metadata,
-        "spec": {"volumes": claims},
-        "status": {
-            "phase": fields.pop("phase", "Running"),
-            "conditions": [condition],
-            statuses: [{"name": "c", "state": state}],
+    return builders.pod(
+        name,
+        labels=labels,
+        conditions=[condition],
+        containers=[],
+        status={statuses: [{"name": "c", "state": state}]},
+        spec={"volumes": claims},
+        **{
+            "created": LATER,
+            "deleted": SINCE if fields.pop("terminating", False) else None,
+            **fields,
         },
-    }
-    assert not fields, fields
-    return msgspec.convert(obj, Pod)
+    )
 
 
 _STATES: Final[dict[str, JSON]] = {

@@ -17,6 +17,7 @@ from controller_manager.controllers.batch.job.pods import (
 )
 from controller_manager.options.config import Config
 from tests.clusters import make_config
+from tests.controllers import builders
 from tests.controllers.user import User
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,36 +59,18 @@ def pod(name: str, phase: str = "Running", **fields: Any) -> Pod:
 
     `index` is its completion index; `failures` how often that had failed before.
     """
-    prefix = "batch.kubernetes.io/job-"
-    annotations = {
-        f"{prefix}{key}": str(fields.pop(field))
-        for field, key in (
-            ("index", "completion-index"),
-            ("failures", "index-failure-count"),
-        )
-        if field in fields
-    }
-    metadata: JSON = {
-        "name": name,
-        "namespace": "default",
-        "uid": name,
-        "creationTimestamp": text(fields.pop("created", 0)),
-        "annotations": annotations,
-        "finalizers": [FINALIZER] if fields.pop("tracked", True) else [],
-    }
-    if fields.pop("deleting", False):
-        metadata["deletionTimestamp"] = text(30)
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": text(0)}
-    restarts, code = fields.pop("restarts", 0), fields.pop("code", None)
-    state = {"terminated": {"exitCode": code}} if code is not None else {}
-    status = {
-        "phase": phase,
-        "conditions": [ready] if fields.pop("ready", False) else [],
-        "containerStatuses": [{"name": "c", "restartCount": restarts, "state": state}],
-    }
-    spec = {"nodeName": fields.pop("node", "n")}
-    assert not fields, fields
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+    code = fields.pop("code", None)
+    return builders.pod(
+        name,
+        phase=phase,
+        created=text(fields.pop("created", 0)),
+        annotations=_annotations(fields),
+        finalizers=[FINALIZER] if fields.pop("tracked", True) else [],
+        deleted=text(30) if fields.pop("deleting", False) else None,
+        ready=fields.pop("ready", None),
+        state={} if code is None else {"terminated": {"exitCode": code}},
+        **fields,
+    )
 
 
 _PHASES = {each.lower(): each for each in ("Pending", "Succeeded", "Failed", "Unknown")}
@@ -137,23 +120,13 @@ def names(pods: Iterable[Pod]) -> list[str]:
 
 def job_pod(name: str = "p", **fields: Any) -> Pod:
     """Return a failed pod of a job; `fields` change that."""
-    metadata = {
-        "name": name,
-        "namespace": "default",
-        "uid": fields.pop("uid", name),
-        "creationTimestamp": fields.pop("created", "2026-01-01T00:00:00Z"),
-        "annotations": _annotations(fields),
-        **fields.pop("metadata", {}),
-    }
-    status = {
-        "phase": fields.pop("phase", "Failed"),
-        "conditions": fields.pop("conditions", []),
-        "containerStatuses": fields.pop("containers", []),
-        "initContainerStatuses": fields.pop("init_containers", []),
-    }
-    spec = {"initContainers": fields.pop("init_specs", [])}
-    assert not fields, fields
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+    inits = {"initContainerStatuses": fields.pop("init_containers", [])}
+    specs = {"initContainers": fields.pop("init_specs", [])}
+    known = {"phase": "Failed", "conditions": [], "containers": [], **fields}
+    annotations = _annotations(known)
+    return builders.pod(
+        name, annotations=annotations, spec=specs, status=inits, **known
+    )
 
 
 def _annotations(fields: JSON) -> dict[str, str]:
