@@ -183,9 +183,7 @@ def pod(name: str = "p", **fields: Any) -> Pod:
         "spec": {"nodeName": fields.pop("node", "n"), **fields.pop("spec", {})},
         "status": {
             "phase": fields.pop("phase", "Running"),
-            "conditions": fields.pop(
-                "conditions", [] if ready is None else [condition]
-            ),
+            "conditions": fields.pop("conditions", conditions),
             "containerStatuses": fields.pop("containers", [container]),
             **fields.pop("status", {}),
         },

@@ -176,10 +176,14 @@ class _Player:
         return msgspec.json.decode(msgspec.json.encode(found))  # tuples are lists then
 
     async def run(
-        self, hours: float = 0, features: JSON | None = None, **options: Any
+        self,
+        *words: str,
+        hours: float = 0,
+        features: JSON | None = None,
+        **options: Any,
     ) -> None:
         await self._running.aclose()
-        config = self._config(**options)
+        config = self._config(*words, **options)
         if features:
             config = replace(config, features=FeatureGates(features))
         if self.is_confined:
@@ -257,6 +261,14 @@ class _Player:
     def count_writes(self, name: str) -> int:
         return sum(e.path.endswith(f"/{name}") for e in self._recording.writes)
 
+    def posts(self, plural: str) -> int:
+        """Return the number of creations, dry runs included."""
+        return self.writes_of("POST", f"/{plural}")
+
+    def writes_of(self, method: str, end: str) -> int:
+        every = self._recording.writes
+        return sum(e.method == method and e.path.endswith(end) for e in every)
+
     def rewritten(self) -> list[str]:
         """Return the names of the objects that were patched, apart from statuses."""
         patched = [e.path for e in self._recording.writes if e.method == "PATCH"]
@@ -288,6 +300,9 @@ class _Player:
         for each in range(int(number)):
             self._values["number"] = each
             await self.play(steps)
+
+    def is_of(self, resource: str, name: str, uid: str) -> bool:
+        return bool(self.at(resource, name, "metadata.uid") == uid)
 
     def at(self, resource: str, name: str, path: str = "", at: str = "") -> Any:
         return _value(self._cluster.stored(resource, name, at), path)
