@@ -269,6 +269,13 @@ class _Player:
         every = self._recording.writes
         return sum(e.method == method and e.path.endswith(end) for e in every)
 
+    def deleted_paths(self) -> list[str]:
+        every = [_shown(e) for e in self._recording.writes if e.method == "DELETE"]
+        return [each.split(" ")[1] for each in every]
+
+    def methods_on_pods(self) -> list[str]:
+        return [e.method for e in self._recording.writes if "/pods" in e.path]
+
     def rewritten(self) -> list[str]:
         """Return the names of the objects that were patched, apart from statuses."""
         patched = [e.path for e in self._recording.writes if e.method == "PATCH"]

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 from unittest import mock
 
 import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
-from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import (
     DeleteOptions,
@@ -15,11 +16,11 @@ from controller_manager.client.rest.client import (
 from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
-from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers
+from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers, target_of
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE, SyncError
-from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
+from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.apps.daemonset.builders import (
     Operator,
     config,
@@ -28,91 +29,53 @@ from tests.controllers.apps.daemonset.builders import (
     running,
 )
 from tests.controllers.builders import daemon_set_json, template
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 from tests.controllers.user import settle
 from tests.world.memory import remembered
 
 pytestmark = pytest.mark.looptime
 
 
-def pods_written(recording: RecordingTransport) -> list[str]:
-    return [each.method for each in recording.writes if "/pods" in each.path]
+class Playing(Operator):
+    """Plays scenarios with one daemon set."""
 
-
-async def test_a_pod_that_is_not_bound_leaves_a_node_that_stops_to_fit(
-    cluster: Cluster,
-) -> None:
-    """Upstream does not delete it before something else causes a sync."""
-    spec = template(app="agent")
-    spec["spec"]["nodeSelector"] = {"pool": "a"}
-    async with running(cluster, "n1", "n2", template=spec) as (operator, _):
-        await operator.label("n1", pool="a")
-        await operator.label("n2", pool="a")
+    async def make(self, pool: str = "", **spec: Any) -> None:
+        """Create the daemon set, on the nodes of a pool."""
+        if pool:
+            spec["template"] = template(app="agent")
+            spec["template"]["spec"]["nodeSelector"] = {"pool": pool}
+        await self.create(DAEMON_SETS, daemon_set_json(**spec))
         await settle(1)
-        assert (await operator.placed()).keys() == {"n1", "n2"}
-        await operator.label("n2", pool="b")
-        await settle(1)
-        assert (await operator.placed()).keys() == {"n1"}
-        assert await operator.numbers() == (1, 1, 1, 0, 0)
+
+    async def places(self) -> list[str]:
+        return sorted(await self.placed())
+
+    async def pod_on(self, node: str) -> str:
+        (name,) = (await self.placed())[node]
+        return name
+
+    async def bind_on(self, node: str) -> None:
+        await self.bind(await self.client.get(PODS, "default", await self.pod_on(node)))
+
+    async def end_on(self, node: str, phase: str) -> None:
+        await self.report(await self.pod_on(node), phase=phase)
+
+    async def leaving(self) -> list[str]:
+        """Return the nodes whose pods are being deleted."""
+        pods = [each for each in await self.pods() if each.metadata.deletion_timestamp]
+        return sorted(map(target_of, pods))
+
+    async def messages(self, reason: str) -> list[str]:
+        return [each.message for each in await self.events(reason)]
+
+    async def has_event(self, reason: str) -> bool:
+        return bool(await self.events(reason))
 
 
-async def test_a_taint_under_a_pod_changes_the_status(cluster: Cluster) -> None:
-    """Upstream's status does not change before something else causes a sync."""
-    async with running(cluster, "n1", "n2") as (operator, recording):
-        await operator.run_all()
-        assert await operator.numbers() == (2, 2, 2, 2, 0)
-        await operator.taint("n1", "reserved")
-        await settle(1)
-        assert await operator.numbers() == (1, 1, 1, 1, 1)
-        await operator.taint("n1")
-        await settle(1)
-        assert await operator.numbers() == (2, 2, 2, 2, 0)
-    assert pods_written(recording) == ["POST", "POST"]
-
-
-async def test_a_deleted_node_changes_the_status_at_once(cluster: Cluster) -> None:
-    """The pod garbage collector deletes bound pods, the controller unbound pods."""
-    async with running(cluster, "n1", "n2", "n3") as (operator, _):
-        (first,) = (await operator.placed())["n1"]
-        await operator.bind(await operator.client.get(PODS, "default", first))
-        await settle(1)
-        for name in ("n1", "n2"):
-            await operator.client.delete(NODES, "", name)
-        await settle(1)
-        assert (await operator.placed()).keys() == {"n1", "n3"}
-        assert await operator.numbers() == (1, 1, 1, 0, 0)
-
-
-async def test_a_node_that_comes_back_unfit_loses_its_pod(cluster: Cluster) -> None:
-    """The pod still names the node, but this is another node now."""
-    async with running(cluster, "n1", "n2") as (operator, _):
-        await operator.run_all()
-        await operator.client.delete(NODES, "", "n1")
-        await settle(1)
-        await operator.add_node("n1", taint="x:NoExecute")
-        await settle(1)
-        (pod,) = (await operator.placed())["n1"]
-        gone = await operator.client.get(PODS, "default", pod)
-        assert gone.metadata.deletion_timestamp is not None
-        assert await operator.numbers() == (1, 1, 1, 1, 1)
-
-
-async def test_only_the_deletion_of_a_failed_pod_is_an_event(cluster: Cluster) -> None:
-    """Not a pod that is deleted because its node does not fit any more."""
-    async with running(cluster, "n1", "n2") as (operator, _):
-        await operator.run_all()
-        (doomed,) = (await operator.placed())["n1"]
-        await operator.taint("n1", "reserved", effect="NoExecute")
-        await operator.report(doomed, phase="Failed")
-        await settle(5)
-        assert await operator.events("FailedDaemonPod") == []
-        (other,) = (await operator.placed())["n2"]
-        await operator.report(other, phase="Succeeded")
-        await settle(5)
-        (event,) = await operator.events("SucceededDaemonPod")
-        assert event.message == (
-            f"Found succeeded daemon pod default/{other} on node n2, will try to "
-            "delete it"
-        )
+@scenarios("apps/daemonset")
+async def test_daemon_sets_follow_their_nodes(scenario: Scenario) -> None:
+    await scenario.play(Hands, config, Playing)
 
 
 @asynccontextmanager
@@ -156,25 +119,6 @@ async def finish_deletions(operator: Operator) -> None:
         if pod.metadata.deletion_timestamp:
             await operator.client.delete(PODS, "default", pod.metadata.name, options)
     await settle(1)
-
-
-@pytest.mark.parametrize("strategy", ["OnDelete", "RollingUpdate"])
-async def test_the_status_is_written_though_pods_cannot_be_created(
-    cluster: Cluster, strategy: str
-) -> None:
-    """TestUpdateStatusDespitePodCreationFailure: a quota lets two pods through."""
-    hard = {"pods": "2"}
-    counted = {"hard": hard, "used": {"pods": "0"}}
-    cluster.add("ResourceQuota", "q", spec={"hard": hard}, status=counted)
-    names = [f"n{number}" for number in range(5)]
-    async with running(cluster, *names, updateStrategy={"type": strategy}) as (
-        operator,
-        _,
-    ):
-        await operator.run_all()
-        assert len(await operator.pods()) == 2
-        assert await operator.numbers() == (5, 2, 2, 2, 0)
-        assert await operator.events("FailedCreate")
 
 
 async def test_pods_of_a_former_daemon_set_are_updated(cluster: Cluster) -> None:

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.looptime
 
 
 UNKNOWN = 'no matches for kind "{}" in version "{}"'
-STRANGER = 'found no controllers for pod "a"'
 
 
 async def test_an_adopted_replica_set_counts_no_more_itself(cluster: Cluster) -> None:

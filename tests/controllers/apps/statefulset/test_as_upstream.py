@@ -22,14 +22,12 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
-    owner,
     stateful_set_json,
 )
 from tests.controllers.apps.statefulset.test_on_cluster import (
     Sets,
     config,
     manager,
-    pod_json,
 )
 from tests.controllers.responses import refusal
 from tests.controllers.user import settle
@@ -46,36 +44,6 @@ def policy(**given: str) -> JSON:
 @pytest.fixture
 def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
-
-
-async def test_a_claim_without_its_owner_is_used(cluster: Cluster, sets: Sets) -> None:
-    """The garbage collector removes an owner that is gone, and keeps the claim.
-
-    It does so if the claim has another owner that exists.
-    """
-    boss = await sets.create(PODS, pod_json("boss", "other"))
-    live = owner("Pod", "boss", boss.metadata.uid, controller=False)
-    former = owner("StatefulSet", "web", "former")
-    metadata = {"name": "data-web-0", "ownerReferences": [live, former]}
-    await sets.create(CLAIMS, {**claim_template(), "metadata": metadata})
-    async with manager(cluster):
-        await sets.make(replicas=1, **CLAIMED)
-        await settle(120)
-        assert list(await sets.uids()) == ["boss", "web-0"]
-        assert await sets.owners_of_claims() == {"data-web-0": ["Pod"]}
-
-
-async def test_a_foreign_claim_is_reported(cluster: Cluster, sets: Sets) -> None:
-    """As upstream does when it creates the pod; the claim is not changed."""
-    metadata = {"name": "data-web-0", "ownerReferences": [owner("Database", "db")]}
-    async with manager(cluster):
-        await sets.create(CLAIMS, {**claim_template(), "metadata": metadata})
-        await sets.make(replicas=1, **policy(whenDeleted="Delete"))
-        await settle(5)
-        assert list(await sets.uids()) == ["web-0"]
-        assert await sets.owners_of_claims() == {"data-web-0": ["Database"]}
-    (message,) = await sets.messages("ConflictingController")
-    assert message.startswith("PersistentVolumeClaim data-web-0 has a conflicting ")
 
 
 async def test_a_set_goes_while_it_scales_down(cluster: Cluster, sets: Sets) -> None:

@@ -18,7 +18,6 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
 from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.statefulset.controller import (
     StatefulSetMetrics,
 )
@@ -26,20 +25,14 @@ from controller_manager.controllers.apps.statefulset.replicas import FoundPods
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
-    claim_template,
     stateful_set_json,
 )
 from tests.controllers.builders import template
-from tests.controllers.responses import is_creation, refusing
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 from tests.controllers.user import User, settle
-from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
-
-POLICIES = ["OrderedReady", pytest.param("Parallel", marks=pytest.mark.slow)]
-
-BROKEN = "broken:v1"
-STATUS = "/apis/apps/v1/namespaces/default/statefulsets/web/status"
 
 
 def config(**flags: str) -> Config:
@@ -89,6 +82,14 @@ class Sets(User):
     async def messages(self, reason: str) -> list[str]:
         return sorted({each.message for each in await self.events(reason)})
 
+    async def edit_set(self, **spec: Any) -> None:
+        await self.edit(**spec)
+
+    async def owned(self) -> list[str]:
+        """Return the names of the pods that have an owner."""
+        pods = [each for each in await self.pods() if each.metadata.owner_references]
+        return sorted(each.metadata.name for each in pods)
+
     async def claims(self) -> list[str]:
         """Return the claims that are not being deleted; a finalizer holds the rest."""
         page = await self.client.list_page(CLAIMS)
@@ -121,87 +122,9 @@ def pod_json(name: str, app: str = "web") -> JSON:
     return {"metadata": metadata, "spec": template()["spec"]}
 
 
-async def test_an_unseen_deletion_is_done_once(cluster: Cluster, sets: Sets) -> None:
-    """Otherwise each sync would delete it again."""
-    watches = SilentWatches(cluster.transport)
-    async with cluster.nodes(), cluster.manager(config(), watches) as recording:
-        await sets.make(replicas=2, podManagementPolicy="Parallel")
-        await settle(60)
-        watches.silence("pods")
-        for version in range(2, 5):
-            await sets.use(f"app:v{version}")
-            await settle(60)
-        deleted = [each.path for each in recording.writes if each.method == "DELETE"]
-        assert deleted == ["/api/v1/namespaces/default/pods/web-1"]
-        watches.speak("pods")
-        await settle(120)
-        assert await sets.images() == {"web-0": "app:v4*", "web-1": "app:v4*"}
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-async def test_a_repaired_template_is_rolled_out(
-    cluster: Cluster, sets: Sets, policy: str
-) -> None:
-    """kubernetes#67250: upstream waits for the broken pod with OrderedReady.
-
-    Here it is replaced once its image could not be pulled for ten minutes.
-    """
-    async with cluster.nodes(), manager(cluster):
-        await sets.make(podManagementPolicy=policy)
-        await settle(60)
-        await sets.use(BROKEN)
-        await settle(60)
-        good = {f"web-{each}": "app:v1*" for each in range(2)}
-        assert await sets.images() == {**good, "web-2": BROKEN}
-        await sets.use("app:v1")
-        await settle(500)
-        after = "app:v1*" if policy == "Parallel" else BROKEN
-        assert await sets.images() == {**good, "web-2": after}
-        await settle(120)
-        assert await sets.images() == {**good, "web-2": "app:v1*"}
-        await sets.use(BROKEN)
-        await settle(60)
-        await sets.use("app:v3")
-        await settle(700)
-        assert await sets.images() == {f"web-{each}": "app:v3*" for each in range(3)}
-        status = (await sets.stateful_set()).status
-        assert status.current_revision == status.update_revision
-
-
-async def test_a_name_in_use_is_reported(cluster: Cluster, sets: Sets) -> None:
-    """Upstream tries again and again, without an event."""
-    await sets.create(PODS, pod_json("web-0", "other"))
-    async with manager(cluster) as recording:
-        await sets.make(replicas=1)
-        await settle(60)
-        (message,) = await sets.messages("FailedCreate")
-        assert message == (
-            "Create Pod web-0 in StatefulSet web failed error: "
-            'pods "web-0" already exists'
-        )
-        created = [each for each in recording.writes if each.method == "POST"]
-        assert [each.path.rpartition("/")[2] for each in created] == [
-            "controllerrevisions"
-        ]
-        await sets.client.delete(PODS, "default", "web-0")
-        await settle(1)
-        (pod,) = await sets.pods()
-        assert pod.metadata.owner_references is not None
-
-
-async def test_another_number_is_not_adopted(cluster: Cluster, sets: Sets) -> None:
-    """Upstream would take it for web-1."""
-    for name in ("web-01", "web-x", "other-0"):
-        await sets.create(PODS, pod_json(name))
-    async with manager(cluster):
-        await sets.make(replicas=2, podManagementPolicy="Parallel")
-        await settle(5)
-    owned = [
-        each.metadata.name
-        for each in await sets.pods()
-        if each.metadata.owner_references
-    ]
-    assert sorted(owned) == ["web-0", "web-1"]
+@scenarios("apps/statefulset")
+async def test_sets_on_a_cluster(scenario: Scenario) -> None:
+    await scenario.play(Hands, config, Sets)
 
 
 async def test_the_next_sync_adopts_a_late_pod(cluster: Cluster, sets: Sets) -> None:
@@ -226,55 +149,6 @@ async def test_the_next_sync_adopts_a_late_pod(cluster: Cluster, sets: Sets) -> 
     assert [each.name for each in pod.metadata.owner_references or ()] == ["web"]
     assert finished[:2] == [1, 1]
     assert await sets.messages("FailedCreate") == []
-
-
-async def test_a_pending_pods_claim_comes_again(cluster: Cluster, sets: Sets) -> None:
-    """Without an event of the pod; upstream waits for one."""
-    async with manager(cluster):
-        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
-        await settle(5)
-        await sets.patch(CLAIMS, "data-web-0", {"metadata": {"finalizers": None}})
-        await sets.client.delete(CLAIMS, "default", "data-web-0")
-        await settle(1)
-        assert await sets.claims() == []
-        await settle(10)
-        assert await sets.claims() == ["data-web-0"]
-
-
-async def test_unchangeable_claims_are_reported(cluster: Cluster, sets: Sets) -> None:
-    """A quota or a webhook may refuse the change; the pod's own events say nothing."""
-
-    def changes_claim(request: Request) -> bool:
-        return request.method == "PUT" and "/persistentvolumeclaims/" in request.path
-
-    transport = refusing(cluster, changes_claim, 403, "Forbidden")
-    async with cluster.manager(config(), transport):
-        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
-        await settle(5)
-        policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-        await sets.edit(persistentVolumeClaimRetentionPolicy=policy)
-        await settle(1)
-    (message,) = await sets.messages("FailedUpdate")
-    assert message == (
-        "Update Pod web-0 in StatefulSet web failed error: could not update claim "
-        "data-web-0 for delete policy ownerRefs: refused: Forbidden"
-    )
-
-
-async def test_a_failure_ends_the_sync_last(cluster: Cluster, sets: Sets) -> None:
-    """The status shows what is known; the key is retried."""
-    transport = refusing(cluster, is_creation, 403, "Forbidden")
-    async with cluster.manager(config(), transport) as recording:
-        await sets.make(replicas=1)
-        await settle(10)
-    assert await sets.messages("FailedCreate") == [
-        "Create Pod web-0 in StatefulSet web failed error: refused: Forbidden"
-    ]
-    assert len([each for each in transport.requests if is_creation(each)]) > 2
-    stored = await sets.stateful_set()
-    assert stored.status.observed_generation == stored.metadata.generation
-    assert stored.status.update_revision
-    assert [each.path for each in recording.writes].count(STATUS) == 1
 
 
 def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:

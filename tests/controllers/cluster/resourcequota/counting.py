@@ -55,10 +55,6 @@ class Quotas(Hands):
     def used(self, name: str = "q") -> dict[str, str]:
         return dict(self.status(name).get("used", {}))
 
-    def claim_used(self, **used: str) -> None:
-        """Edit the usage of the quota, as anybody may."""
-        self.edit(RESOURCE_QUOTAS, "q", status={"used": used})
-
 
 @dataclass
 class Watching:
