@@ -21,7 +21,8 @@ its refusal. Further calls are
 * ``before PUT /status times=2``: plays steps before the first requests whose paths
   end so, ``*`` for all; ``refuse PUT /status 409 Conflict times=2: why`` refuses them;
   ``answer PUT /status 404: text``; ``cut PUT after=2`` loses all later ones; ``accept``
-  ends these; ``seen``, the number of all those requests;
+  ends these; ``seen``, the number of all those requests; ``refuse_with PUT /status: a
+  sentence``;
 * ``silence pods`` and ``speak pods``, for the watches of a resource; ``break_at /pods``
   fails all requests and watches whose paths end so, ``break_at`` none;
 * ``at pods web status.phase``, the value at a path of an object; ``count``, the number
@@ -234,6 +235,12 @@ class _Player:
                 raise TransportError
 
         meddler = self._meddle(method, "", lose, 999)
+
+    def refuse_with(self, method: str, path: str, why: str) -> None:
+        self.refuse(method, path, "500", "InternalError", why)
+
+    def all_seen(self) -> list[int]:
+        return [each.seen for each in self._meddlers]
 
     def accept(self) -> None:
         for each in self._meddlers:

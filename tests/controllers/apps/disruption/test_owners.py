@@ -29,9 +29,6 @@ from tests.meddler import Meddler
 pytestmark = pytest.mark.looptime
 
 
-UNKNOWN = 'no matches for kind "{}" in version "{}"'
-
-
 async def test_an_adopted_replica_set_counts_no_more_itself(cluster: Cluster) -> None:
     """Its own scale changes in each rollout; that causes no sync then."""
     async with running(cluster) as (guard, _):

@@ -41,7 +41,7 @@ from controller_manager.controllers.batch.cronjob.controller import CronJobRecon
 from controller_manager.controllers.batch.cronjob.jobs import SCHEDULED_TIMESTAMP
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.runtime.outcome import DONE, Failed, Outcome
-from tests.clusters import EPOCH, RecordingTransport, make_config
+from tests.clusters import EPOCH, make_config
 from tests.controllers.alone import Alone, Caches, StillClock
 from tests.controllers.stored import Stored
 
@@ -162,6 +162,7 @@ def status(
 
 
 CONFIG: Final = make_config(controllers=("cronjob",))
+
 MINUTE_OF_EPOCH: Final = int(EPOCH.timestamp()) // 60
 TEMPLATE: Final[JSON] = {
     "spec": {
@@ -247,7 +248,22 @@ class Cron(Stored):
         status = self.get("CronJob", name).get("status", {})
         return [each["name"] for each in status.get("active", [])]
 
-    def times(self, name: str = "tick") -> tuple[str | None, str | None]:
+    def touch(self, value: str) -> None:
+        found = self.get("CronJob", "tick")
+        annotations = {"annotations": {"touched": value}}
+        self.update(
+            "CronJob", {**found, "metadata": {**found["metadata"], **annotations}}
+        )
+
+    def store(self, **spec: Any) -> None:
+        """Store a spec that no request may leave."""
+        body = self.get("CronJob", "tick")
+        kind = self.cluster.server.catalogue.of("batch/v1", "CronJob")
+        assert kind is not None
+        changed = {**body, "spec": {**body["spec"], **spec}}
+        self.cluster.server.objects.put(kind, ("default", "tick"), changed)
+
+    def times_of(self, name: str = "tick") -> tuple[str | None, str | None]:
         status = self.get("CronJob", name).get("status", {})
         return status.get("lastScheduleTime"), status.get("lastSuccessfulTime")
 
@@ -259,15 +275,6 @@ class Cron(Stored):
             for each in self.all("Event")
             if each["involvedObject"]["kind"] == "CronJob"
         )
-
-
-def writes_of(recording: RecordingTransport) -> list[tuple[str, str, int]]:
-    """Return method, path below the namespace and answer of each write."""
-    prefix = "/apis/batch/v1/namespaces/default/"
-    return [
-        (each.method, each.path.removeprefix(prefix), each.status)
-        for each in recording.writes
-    ]
 
 
 async def until_minute(minutes: float, extra: float = 1.0) -> None:

@@ -177,4 +177,3 @@ COMPLETE = [
     ("SuccessCriteriaMet", "CompletionsReached"),
     ("Complete", "CompletionsReached"),
 ]
-INDEXED = {"completionMode": "Indexed"}

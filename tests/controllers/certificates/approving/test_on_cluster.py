@@ -200,7 +200,6 @@ async def test_a_certificate_needs_no_review(cluster: Hands, tmp_path: Path) -> 
 
 
 _NODE: Final = "system:node:n1"
-_NO_RSA: Final = ("digital signature", "client auth")
 _BOTH: Final = ("selfnodeclient", "nodeclient")
 _OTHER: Final = ("nodeclient",)
 

@@ -30,9 +30,6 @@ from tests.controllers.hands import Hands
 COLLECTOR = "garbage-collector-controller"
 
 
-SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", dict)
-
-
 ROLES: Resource[Any] = Resource(
     "rbac.authorization.k8s.io",
     "v1",

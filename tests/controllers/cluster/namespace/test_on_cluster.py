@@ -8,10 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import (
     CONFIG_MAPS,
     NAMESPACES,
@@ -25,9 +23,11 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     updated_conditions,
 )
 from controller_manager.observability.logs import Logger, make_logger
+from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.hands import Hands
 from tests.controllers.responses import refusal
+from tests.controllers.scenarios import Scenario, scenarios
 
 pytestmark = pytest.mark.looptime
 
@@ -74,15 +74,30 @@ class Shop(Hands):
     def config_map(self, name: str = "settings") -> None:
         self.put(CONFIG_MAPS, name, "shop")
 
-    def pod(self, grace: int) -> None:
+    def pod(self, grace: int | str) -> None:
         containers = [{"name": "c", "image": "app:v1"}]
         spec: JSON = {"nodeName": "node", "containers": containers}
-        spec["terminationGracePeriodSeconds"] = grace
+        spec["terminationGracePeriodSeconds"] = int(grace)
         self.put(PODS, "slow", "shop", spec=spec)
 
-    @property
     def exists(self) -> bool:
         return "shop" in self.names(NAMESPACES)
+
+    def other(self) -> list[str]:
+        return [each for each in self.names(NAMESPACES) if each == "other"]
+
+    def hold(self, finalizer: str) -> None:
+        """Give the namespace another finalizer in its spec."""
+        kind, _ = self._kind(NAMESPACES, "")
+        found = self.stored(NAMESPACES, "shop")
+        found["spec"]["finalizers"] = ["kubernetes", finalizer]
+        self.server.objects.update(kind, "", "shop", found, "finalize")
+
+    def unwell(self) -> dict[str, tuple[str, str]]:
+        return self.conditions()[0]
+
+    def message(self, kind: str) -> str:
+        return self.conditions(kind)[1]
 
     def conditions(self, kind: str = "") -> tuple[dict[str, tuple[str, str]], str]:
         """Return what is not well, and the message of the condition of a kind."""
@@ -110,76 +125,13 @@ async def cluster() -> Shop:
     return Shop()
 
 
-async def test_an_empty_namespace_is_deleted_after_five_seconds(cluster: Shop) -> None:
-    async with cluster.deleting(4.5):
-        assert cluster.exists
-        await asyncio.sleep(1)
-        assert not cluster.exists
+def config() -> Config:
+    return make_config(controllers=("namespace-controller",))
 
 
-CONTENT = "NamespaceContentRemaining"
-REMAIN = {CONTENT: ("True", "SomeResourcesRemain")}
-
-
-async def test_pods_go_before_objects_they_may_need(cluster: Shop) -> None:
-    cluster.pod(grace=20)
-    cluster.config_map()
-    async with cluster.deleting(8):
-        requests = cluster.spoilt.requests
-        assert "DELETE /api/v1/namespaces/shop/pods" in requests
-        assert "DELETE /api/v1/namespaces/shop/configmaps" not in requests
-        message = "Some resources are remaining: pods. has 1 resource instances"
-        assert cluster.conditions(CONTENT) == (REMAIN, message)
-        cluster.drop(PODS, "slow", "shop")
-        await asyncio.sleep(15)
-        assert not cluster.exists
-
-
-async def test_a_namespace_is_looked_at_every_five_minutes(cluster: Shop) -> None:
-    """A pod may end long before its grace period, which may be any number.
-
-    Nothing tells the controller that it has ended.
-    """
-    cluster.pod(grace=2**62)
-    async with cluster.deleting(20):
-        assert cluster.conditions() == (REMAIN, "")
-        cluster.drop(PODS, "slow", "shop")
-        await asyncio.sleep(280)
-        assert cluster.exists
-        await asyncio.sleep(25)
-        assert not cluster.exists
-
-
-MAPS = "/api/v1/namespaces/shop/configmaps"
-FAILURE = "NamespaceDeletionContentFailure"
-FAILED = {FAILURE: ("True", "ContentDeletionFailed")}
-
-
-@pytest.mark.parametrize(
-    ("verbs", "seconds", "later"),
-    [(("DELETE",), 7, 70), (("GET",), 600, 310), (("GET", "DELETE"), 600, 310)],
-)
-async def test_one_kind_that_cannot_be_deleted_keeps_the_namespace_but_no_other_object(
-    cluster: Shop, verbs: tuple[str, ...], seconds: float, later: float
-) -> None:
-    """It may have objects, which a later namespace of the name would show again."""
-    cluster.config_map()
-    cluster.put(SECRETS, "s", "shop")
-    for verb in verbs:
-        cluster.spoilt.answers[verb, MAPS] = refusal(500, "", "the webhook is down")
-    async with cluster.deleting(seconds):
-        assert cluster.conditions(FAILURE) == (
-            FAILED,
-            "Failed to delete all resource types, 1 remaining: the webhook is down",
-        )
-        assert cluster.names(SECRETS) == []
-        cluster.add_namespace("other")
-        cluster.remove(NAMESPACES, "other")
-        await asyncio.sleep(7)
-        assert "other" not in cluster.names(NAMESPACES)
-        cluster.spoilt.answers.clear()
-        await asyncio.sleep(later)
-        assert not cluster.exists
+@scenarios("cluster/namespace")
+async def test_namespaces_are_emptied(scenario: Scenario) -> None:
+    await scenario.play(Shop, config)
 
 
 WEBHOOK_DOWN = (
@@ -195,38 +147,11 @@ async def test_an_unwritable_status_does_not_keep_it(cluster: Shop) -> None:
     cluster.config_map()
     cluster.spoilt.answers[STATUS] = refusal(500, "", WEBHOOK_DOWN)
     async with cluster.deleting(logger=make_logger(stream=log)):
-        assert not cluster.exists
+        assert not cluster.exists()
     assert cluster.spoilt.requests.count(" ".join(STATUS)) == 1
     (line,) = [each for each in log.getvalue().splitlines() if "status" in each]
     assert "Cannot write the status of the namespace" in line
     assert WEBHOOK_DOWN.replace('"', '\\"') in line
-
-
-async def test_a_changed_status_is_finalized_all_the_same(cluster: Shop) -> None:
-    cluster.spoilt.answers[STATUS] = refusal(409, "", "the object has been modified")
-    async with cluster.deleting(0):
-        cluster.edit(NAMESPACES, "shop", metadata={"labels": {"a": "b"}})
-        await asyncio.sleep(7)
-        assert not cluster.exists
-
-
-async def test_an_unannounced_namespace_is_emptied_but_stays(cluster: Shop) -> None:
-    """Without the phase, API servers let clients create objects in it.
-
-    They would stand without a namespace.
-    """
-    cluster.config_map()
-    cluster.spoilt.answers[STATUS] = refusal(500, "", WEBHOOK_DOWN)
-    async with cluster.deleting(0):
-        cluster.edit(NAMESPACES, "shop", status={"phase": "Active"})
-        await asyncio.sleep(7)
-        assert cluster.names(CONFIG_MAPS) == []
-        await asyncio.sleep(300)
-        left = cluster.stored(NAMESPACES, "shop")
-        assert left["spec"]["finalizers"] == ["kubernetes"]
-        cluster.spoilt.answers.clear()
-        await asyncio.sleep(61)
-        assert not cluster.exists
 
 
 async def test_groups_that_cannot_be_discovered_are_reported(cluster: Shop) -> None:
@@ -244,7 +169,7 @@ async def test_groups_that_cannot_be_discovered_are_reported(cluster: Shop) -> N
         )
         answers.clear()
         await asyncio.sleep(70)
-        assert not cluster.exists
+        assert not cluster.exists()
 
 
 async def test_a_malformed_group_version_is_reported(cluster: Shop) -> None:
@@ -260,33 +185,6 @@ async def test_a_malformed_group_version_is_reported(cluster: Shop) -> None:
             {kind: ("True", "GroupVersionParsingFailed")},
             "unexpected GroupVersion string: pol/icy/v1",
         )
-
-
-async def test_without_deletecollection_it_deletes_one_by_one(cluster: Shop) -> None:
-    for name in ("a", "b"):
-        cluster.config_map(name)
-    cluster.spoilt.answers["DELETE", MAPS] = refusal(405, "")
-    async with cluster.deleting():
-        assert not cluster.exists
-    assert {f"DELETE {MAPS}/a", f"DELETE {MAPS}/b"} <= set(cluster.spoilt.requests)
-
-
-async def test_a_foreign_finalizer_keeps_the_namespace(cluster: Shop) -> None:
-    subject = await cluster.client.get(NAMESPACES, "", "shop")
-    spec = msgspec.structs.replace(subject.spec, finalizers=("kubernetes", "x.io/y"))
-    held = msgspec.structs.replace(subject, spec=spec)
-    await cluster.client.update(NAMESPACES, held, "finalize")
-    async with cluster.deleting(10):
-        left = cluster.stored(NAMESPACES, "shop")
-        assert left["spec"]["finalizers"] == ["x.io/y"]
-
-
-async def test_a_manager_that_starts_late_continues_deletions(cluster: Shop) -> None:
-    cluster.remove(NAMESPACES, "shop")
-    await asyncio.sleep(100)
-    async with cluster.manager(make_config(controllers=("namespace-controller",))):
-        await asyncio.sleep(7)
-        assert not cluster.exists
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
