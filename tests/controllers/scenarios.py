@@ -130,7 +130,7 @@ class _Player:
     async def play(self, steps: list[Any]) -> None:
         for given in steps:
             step = dict(given) if isinstance(given, dict) else {given: None}
-            refused = _filled(step.pop("refused", None), self._values)
+            refused = step.pop("refused", None)
             for key, value in step.items():
                 *before, last = str(key).split("; ")
                 for each in before:
@@ -140,7 +140,7 @@ class _Player:
                     continue
                 with pytest.raises(Refusal) as error:
                     await self._act(last, value)
-                assert error.value.message == refused
+                assert error.value.message == _filled(refused, self._values)
 
     async def _act(self, key: str, value: Any) -> None:
         name, equals, call = key.rpartition(" = ")

@@ -229,8 +229,8 @@ class JobUser(User):
 class Watcher(JobUser):
     """Plays scenarios: acts on pods by their place in the order of their names."""
 
-    async def submit(self, **spec: Any) -> None:
-        await self.run(**spec)
+    async def submit(self, name: str = "j", **spec: Any) -> None:
+        await self.run(name, **spec)
 
     async def submit_selecting(self, pool: str, **spec: Any) -> None:
         await self.run(**spec, **self.selecting(pool=pool))

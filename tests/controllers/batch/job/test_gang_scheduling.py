@@ -17,7 +17,7 @@ from controller_manager.api.scheduling.v1alpha2 import (
     PodGroup,
     Workload,
 )
-from controller_manager.client.rest.errors import Forbidden, TransportError
+from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.batch.job.gang_scheduling import (
     is_gang,
@@ -27,27 +27,35 @@ from controller_manager.controllers.batch.job.gang_scheduling import (
     workload_body,
     workload_name,
 )
+from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.batch.job.builders import (
-    JobUser,
+    Watcher,
     job,
     job_config,
     pod,
     standing,
     text,
 )
-from tests.controllers.responses import accept, refusing
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
 
 GATES: Final = FeatureGates({"GenericWorkload": True, "WorkloadWithJob": True})
 CONFIG: Final = replace(job_config(), features=GATES)
+
+
+def config(*, enabled: bool = True) -> Config:
+    return CONFIG if enabled else job_config()
+
+
 GANG: Final[JSON] = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 
 
-class GangUser(JobUser):
+class GangUser(Watcher):
     """Sees workloads, groups, and the groups that pods name."""
 
     async def workloads(self) -> list[Workload]:
@@ -65,6 +73,16 @@ class GangUser(JobUser):
         """Return the group that each pod names."""
         return [_group_of(each) for each in await self.pods()]
 
+    async def submit_suspended(self, **spec: Any) -> str:
+        """Create the job; return the name that its workload will have."""
+        made = await self.run(**spec, suspend=True)
+        return workload_name("j", made.metadata.uid)
+
+    async def add_workloads_of_job(self, *names: str) -> None:
+        reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
+        for name in names:
+            await self.add_workload(name, controllerRef=reference)
+
     async def add_workload(self, name: str, **spec: Any) -> None:
         template = {"name": "t", "schedulingPolicy": {"basic": {}}}
         whole = {"podGroupTemplates": [template], **spec}
@@ -76,6 +94,12 @@ def _group_of(pod: Pod) -> str | None:
     return None if group is None else group.pod_group_name
 
 
+@pytest.mark.looptime
+@scenarios("batch/gangs")
+async def test_pods_of_a_job_are_a_gang(scenario: Scenario) -> None:
+    await scenario.play(Hands, config, GangUser)
+
+
 @pytest_asyncio.fixture
 async def gang_cluster() -> Cluster:
     return Cluster(features=GATES)
@@ -84,22 +108,6 @@ async def gang_cluster() -> Cluster:
 @pytest.fixture
 def gangster(gang_cluster: Cluster) -> GangUser:
     return GangUser(gang_cluster)
-
-
-@pytest.mark.looptime
-async def test_a_job_that_is_older_than_the_gate_does_not_become_a_gang(
-    gang_cluster: Cluster, gangster: GangUser
-) -> None:
-    """Half of its pods would wait for others that run already."""
-    async with gang_cluster.manager(job_config()):
-        await gangster.run(**GANG)
-        await settle(5)
-    first, *_ = await gangster.pods()
-    async with gang_cluster.manager(CONFIG):
-        await gangster.end(first, code=1)
-        await settle(60)
-    assert (await gangster.workloads(), await gangster.groups()) == ([], [])
-    assert await gangster.named() == [None] * 4
 
 
 class Lost(Faulty):
@@ -145,59 +153,6 @@ async def test_a_creation_without_an_answer_is_found_again(
     assert len(await gangster.workloads()) == 1
 
 
-def creates_group(request: Request) -> bool:
-    return request.method == "POST" and request.path.endswith("/podgroups")
-
-
-@pytest.mark.looptime
-async def test_no_pod_is_created_while_its_group_cannot_be(
-    gang_cluster: Cluster, gangster: GangUser
-) -> None:
-    """Its pods could not name the group later."""
-    faulty = refusing(gang_cluster, creates_group, 503, "")
-    async with gang_cluster.manager(CONFIG, transport=faulty):
-        await gangster.run(**GANG)
-        await settle(60)
-        assert await gangster.pods() == []
-        accept(faulty)
-        await settle(120)
-    await gangster.are_a_gang(3)
-
-
-@pytest.mark.looptime
-async def test_a_foreign_object_with_the_name_of_the_workload_stops_the_job(
-    gang_cluster: Cluster, gangster: GangUser
-) -> None:
-    """The job waits until it is gone; it is not used as the workload of the job."""
-    job = await gangster.run(**GANG, suspend=True)
-    name = workload_name("j", job.metadata.uid)
-    await gangster.add_workload(name)
-    async with gang_cluster.manager(CONFIG):
-        await gangster.change(suspend=False)
-        await settle(60)
-        assert (await gangster.groups(), await gangster.pods()) == ([], [])
-        await gangster.client.delete(WORKLOADS, "default", name)
-        await settle(120)
-    await gangster.are_a_gang(3)
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("names", [["mine"], ["mine", "yours"]])
-async def test_a_foreign_workload_means_no_gang(
-    gang_cluster: Cluster, gangster: GangUser, names: list[str]
-) -> None:
-    """There may be one or several; the pods are scheduled one by one."""
-    reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
-    for name in names:
-        await gangster.add_workload(name, controllerRef=reference)
-    async with gang_cluster.manager(CONFIG):
-        await gangster.run(**GANG)
-        await settle(5)
-    assert [each.metadata.name for each in await gangster.workloads()] == names
-    assert await gangster.groups() == []
-    assert await gangster.named() == [None] * 3
-
-
 @pytest.mark.looptime
 async def test_a_job_that_is_created_again_is_a_gang_again(
     gang_cluster: Cluster, gangster: GangUser
@@ -219,34 +174,6 @@ async def test_a_job_that_is_created_again_is_a_gang_again(
         if (each.metadata.owner_references or ())[0].uid == job.metadata.uid
     )
     assert (len(new), named) == (3, {group})
-
-
-@pytest.mark.looptime
-async def test_a_gang_keeps_its_size(gang_cluster: Cluster, gangster: GangUser) -> None:
-    """The API server refuses another parallelism; other jobs may change theirs."""
-    async with gang_cluster.manager(CONFIG):
-        await gangster.run(**GANG)
-        await gangster.run("other", completions=3, parallelism=3)
-        await settle(5)
-        await gangster.change("other", parallelism=2)
-        (group,) = await gangster.groups()
-        with pytest.raises(Forbidden) as refusal:
-            await gangster.change(parallelism=2)
-    assert str(refusal.value) == (
-        'jobs.batch "j" is forbidden: cannot change parallelism for a Job referencing '
-        f'gang-scheduled PodGroup "{group.metadata.name}"'
-    )
-
-
-@pytest.mark.looptime
-async def test_no_gate_reads_no_group(cluster: Cluster, user: JobUser) -> None:
-    """Most API servers have neither workloads nor groups."""
-    faulty = Faulty(cluster)
-    async with cluster.manager(job_config(), transport=faulty):
-        await user.run(**GANG)
-        await settle(5)
-    assert [each for each in faulty.requests if "scheduling" in each.path] == []
-    assert len(await user.pods()) == 3
 
 
 OWNER = msgspec.to_builtins(controller_reference(job(), JOBS))
