@@ -1,11 +1,7 @@
 """Commands find variables and files, and make files, as those of upstream's e2e do."""
 
-import asyncio
-from typing import Any
-
 import pytest
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kubelet.commands import (
     FOREVER,
     Run,
@@ -18,14 +14,6 @@ from controller_manager.devcluster.kubelet.machine import Files
 from controller_manager.devcluster.kubelet.programs import Program, Role
 from controller_manager.devcluster.kubelet.shell import run_of
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import (
-    CLAIMS,
-    condition,
-    create_pod,
-    events,
-    send,
-    status_of,
-)
 
 pytestmark = pytest.mark.looptime
 
@@ -134,125 +122,6 @@ def test_a_loop_that_runs_on_prints_its_lines(script: str, times: list[int]) -> 
     assert isinstance(run, Run)
     assert [after for after, _ in run.lines[:3]] == times
     assert len(run.lines) in (0, 1000)
-
-
-def container(script: str, **more: Any) -> JSON:
-    """Return a container with a script, and with the volume data."""
-    mounts = [{"name": "data", "mountPath": "/data"}]
-    command = ["/bin/sh", "-c", script]
-    given = {"name": "c", "image": "busybox:1", "command": command}
-    return {**given, "volumeMounts": mounts, **more}
-
-
-async def codes(cluster: Cluster, name: str) -> tuple[str, int]:
-    """Return the phase of a pod, and the restarts of its container."""
-    status = await status_of(cluster, name)
-    return status["phase"], status["containerStatuses"][0]["restartCount"]
-
-
-@pytest.mark.parametrize(
-    ("volume", "second"),
-    [
-        ({"emptyDir": {}}, ("Failed", 0)),
-        ({"hostPath": {"path": "/tmp/e2e"}}, ("Succeeded", 0)),  # noqa: S108
-        ({"persistentVolumeClaim": {"claimName": "data"}}, ("Succeeded", 0)),
-    ],
-)
-async def test_files_last_as_long_as_their_volume(
-    cluster: Cluster, volume: JSON, second: tuple[str, int]
-) -> None:
-    """The first pod fails and leaves a file; upstream's e2e calls this failOnce."""
-    script = "if [[ -r /data/foo ]]\nthen\n exit 0\nelse\n touch /data/foo\n exit 1\nfi"
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    async with cluster.nodes(count=1, start_delay=0, binds_claims=True):
-        await send(cluster, "POST", CLAIMS, claim)
-        for name in ("one", "two"):
-            await create_pod(
-                cluster,
-                name,
-                restartPolicy="Never",
-                containers=[container(script)],
-                volumes=[{"name": "data", **volume}],
-            )
-            await asyncio.sleep(5)
-        assert await codes(cluster, "one") == ("Failed", 0)
-        assert await codes(cluster, "two") == second
-
-
-async def test_a_restarted_container_finds_the_files_of_its_pod(
-    cluster: Cluster,
-) -> None:
-    data = "[ -f /data/foo ] || touch /data/foo /tmp/foo && [ -f /tmp/foo ] && exit 1"
-    async with cluster.nodes(count=1, start_delay=0):
-        await create_pod(
-            cluster,
-            "p",
-            restartPolicy="OnFailure",
-            containers=[container(f"{data}; exit 0")],
-            volumes=[{"name": "data", "emptyDir": {}}],
-        )
-        await asyncio.sleep(5)
-        assert await codes(cluster, "p") == ("Succeeded", 1)
-
-
-async def test_an_index_decides_about_the_end_of_a_pod(cluster: Cluster) -> None:
-    key = "batch.kubernetes.io/job-completion-index"
-    value = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
-    env = [{"name": "JOB_COMPLETION_INDEX", "valueFrom": value}]
-    async with cluster.nodes(count=1, start_delay=0):
-        for index in ("0", "1"):
-            await create_pod(
-                cluster,
-                f"p{index}",
-                annotations={key: index},
-                restartPolicy="Never",
-                containers=[container(ODD, env=env)],
-                volumes=[{"name": "data", "emptyDir": {}}],
-            )
-        await asyncio.sleep(5)
-        assert await codes(cluster, "p0") == ("Succeeded", 0)
-        assert await codes(cluster, "p1") == ("Failed", 0)
-
-
-async def test_a_probe_fails_while_its_file_is_missing(cluster: Cluster) -> None:
-    """The example of Kubernetes' own documentation, for liveness and readiness."""
-    probe = {"exec": {"command": ["cat", "/data/healthy"]}, "periodSeconds": 5}
-    script = "sleep 7; touch /data/healthy; sleep 30; rm -f /data/healthy; sleep 600"
-    async with cluster.nodes(count=1, start_delay=0):
-        await create_pod(
-            cluster,
-            "p",
-            containers=[container(script, readinessProbe=probe)],
-            volumes=[{"name": "data", "emptyDir": {}}],
-        )
-        seen = []
-        for seconds in (6, 6, 20, 30):
-            await asyncio.sleep(seconds)
-            seen.append(condition(await status_of(cluster, "p"), "Ready")[0])
-        assert seen == ["False", "True", "True", "False"]
-        assert (
-            "p Warning Unhealthy: Readiness probe failed: cat: can't open "
-            "'/data/healthy': No such file or directory"
-        ) in [each.partition(" (x")[0] for each in await events(cluster)]
-
-
-async def test_the_files_of_an_unknown_program_are_unknown(cluster: Cluster) -> None:
-    """It may have made the file, so that its probe passes."""
-    probe = {"exec": {"command": ["test", "-f", "/data/ready"]}, "periodSeconds": 1}
-    known = {"name": "c", "image": "httpd:2", "readinessProbe": probe}
-    async with cluster.nodes(count=1, start_delay=0):
-        await create_pod(cluster, "known", containers=[known])
-        unknown = [{**known, "image": "app:v1"}]
-        await create_pod(cluster, "unknown", containers=unknown)
-        await asyncio.sleep(10)
-        for name, ready in (("known", "False"), ("unknown", "True")):
-            assert condition(await status_of(cluster, name), "Ready")[0] == ready
 
 
 async def test_the_files_of_a_pod_that_is_gone_are_forgotten(cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 """Logs show what annotations and commands say; nothing else connects to a pod."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -14,15 +13,6 @@ from tests.devcluster.kubelet.objects import PODS, create_pod, send
 pytestmark = pytest.mark.looptime
 
 SCRIPT = ["sh", "-c", "echo one; sleep 2; echo two; sleep 2; echo three; exit 1"]
-
-
-async def log(cluster: Cluster, pod: str, **query: object) -> tuple[int, str]:
-    """Return the status and the log of a pod, or the message of the refusal."""
-    given = tuple((name, str(value)) for name, value in query.items())
-    path = f"{PODS}/{pod}/log"
-    answer = await cluster.transport.request(Request("GET", path, query=given))
-    text = answer.body.decode()
-    return answer.status, text if answer.status == 200 else json.loads(text)["message"]
 
 
 def scripted(command: list[str], **more: Any) -> list[JSON]:
