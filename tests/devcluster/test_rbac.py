@@ -4,7 +4,6 @@ import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -169,79 +168,6 @@ async def test_a_request_that_no_role_allows_is_refused(
     answer = await _ask(cluster, method, path, authorization="Bearer jane")
     status = json.loads(answer.body)
     assert (answer.status, status["message"]) == (403, message)
-
-
-async def test_a_role_counts_in_its_namespace() -> None:
-    cluster = Cluster(rbac=True)
-    cluster.server.tokens.add("jane", User("jane", groups=("devs",)))
-    group = "rbac.authorization.k8s.io"
-    role: dict[str, Any] = {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
-    }
-    binding: dict[str, Any] = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "reader", "namespace": "default"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "reader"},
-        "subjects": [{"apiGroup": group, "kind": "Group", "name": "devs"}],
-    }
-    for obj in (role, binding):
-        kind = cluster.server.catalogue.of(obj["apiVersion"], obj["kind"])
-        assert kind is not None
-        cluster.server.objects.create(kind, obj["metadata"].get("namespace", ""), obj)
-    statuses = [
-        (await _ask(cluster, "GET", path, authorization="Bearer jane")).status
-        for path in (
-            "/api/v1/namespaces/default/pods",
-            "/api/v1/namespaces/kube-system/pods",
-            "/api/v1/pods",
-        )
-    ]
-    assert statuses == [200, 403, 403]
-
-
-async def test_impersonation_needs_a_right_of_its_own() -> None:
-    """The administrator has it; then the permissions of the impersonated user count."""
-    cluster = Cluster(rbac=True)
-    cluster.server.tokens.add("jane", User("jane"))
-    path = "/api/v1/pods"
-    answer = await _ask(
-        cluster, "GET", path, authorization="Bearer jane", **{"impersonate-user": "x"}
-    )
-    assert json.loads(answer.body)["message"].startswith(
-        'users "x" is forbidden: User "jane" cannot impersonate resource "users"'
-    )
-    rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}
-    role = {"metadata": {"name": "poser"}, "rules": [rule]}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
-    binding = {
-        "metadata": {"name": "poser"},
-        "roleRef": {**reference, "name": "poser"},
-        "subjects": [{"kind": "User", "name": "jane"}],
-    }
-    for plural, obj in (("clusterroles", role), ("clusterrolebindings", binding)):
-        kind = cluster.server.catalogue.find("rbac.authorization.k8s.io", "v1", plural)
-        assert kind is not None
-        cluster.server.objects.create(kind, "", obj)
-    answer = await _ask(
-        cluster,
-        "GET",
-        path,
-        authorization="Bearer jane",
-        **{"impersonate-user": "x", "impersonate-group": "system:masters"},
-    )
-    assert 'cannot impersonate resource "groups"' in json.loads(answer.body)["message"]
-    answer = await _ask(
-        cluster,
-        "GET",
-        path,
-        authorization=f"Bearer {TOKEN}",
-        **{"impersonate-user": "jane"},
-    )
-    assert 'User "jane" cannot list' in json.loads(answer.body)["message"]
 
 
 async def test_a_service_accounts_token_ends(cluster: Cluster) -> None:

@@ -54,6 +54,9 @@ async def test_the_first_acceptable_clause_decides(
     ("accept", "query", "message"),
     [
         ("text/html", "", NOT_ACCEPTABLE),
+        ("image/*;q=0.1", "", NOT_ACCEPTABLE),
+        (";;;,,,", "", NOT_ACCEPTABLE),
+        (f"{JSON_TYPE};as=Nonsense;g=meta.k8s.io;v=v1", "", NOT_ACCEPTABLE),
         (f"{PROTOBUF};as=Table;{META}", "", NOT_ACCEPTABLE),
         ("application/cbor", "", NOT_ACCEPTABLE),
         (f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io", "", NOT_ACCEPTABLE),

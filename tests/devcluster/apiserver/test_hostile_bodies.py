@@ -150,32 +150,6 @@ async def test_a_body_that_is_compressed_is_not_unpacked(cluster: Cluster) -> No
     assert cluster.server.storage.version == version
 
 
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        ("text/plain", 406),
-        ("application/json;as=Nonsense;g=meta.k8s.io;v=v1", 406),
-        (f"{MEDIA_TYPE};as=Table;g=meta.k8s.io;v=v1", 406),
-        ("image/*;q=0.1", 406),
-        (f"{MEDIA_TYPE};as=Table;g=meta.k8s.io;v=v1,{JSON_TYPE}", JSON_TYPE),
-        (f"{JSON_TYPE};q=0.1,{MEDIA_TYPE};q=0.9", MEDIA_TYPE),
-        (f"text/plain,{MEDIA_TYPE}", MEDIA_TYPE),
-        (f"{JSON_TYPE};charset=utf-8", JSON_TYPE),
-        ("*/*;q=nonsense", JSON_TYPE),
-        (";;;,,,", 406),
-    ],
-)
-async def test_a_list_is_sent_in_a_type_that_the_client_accepts(
-    cluster: Cluster, accept: str, expected: int | str
-) -> None:
-    answer = await call(cluster, "GET", CONFIG_MAPS, accept=accept)
-    if expected == 406:
-        message = f"only the following media types are accepted: {TYPES}"
-        assert reason(answer) == (406, "NotAcceptable", message)
-    else:
-        assert answer.headers["content-type"] == expected
-
-
 async def test_a_subresource_takes_protobuf_of_its_own_kind_only(
     cluster: Cluster,
 ) -> None:

@@ -10,40 +10,6 @@ from tests.devcluster.requests import call
 
 
 @pytest.mark.looptime
-async def test_openapi_describes_the_parts_that_kubectl_reads(cluster: Cluster) -> None:
-    index = json.loads((await call(cluster, "GET", "/openapi/v3")).body)
-    assert "apis/apps/v1" in index["paths"]
-    apps = json.loads((await call(cluster, "GET", "/openapi/v3/apis/apps/v1")).body)
-    schemas = apps["components"]["schemas"]
-    replicas = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["replicas"]
-    assert replicas["type"] == "integer"
-    assert "Number of desired pods" in replicas["description"]
-    containers = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
-    assert containers["x-kubernetes-patch-merge-key"] == "name"
-    patch = apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
-    parameters = [each["name"] for each in patch["patch"]["parameters"]]
-    assert "fieldValidation" in parameters
-    unresolved = {
-        reference
-        for reference in _references(apps)
-        if reference.rpartition("/")[2] not in schemas
-    }
-    assert unresolved == set()
-    v2 = await call(cluster, "GET", "/openapi/v2", accept="application/x-protobuf")
-    assert v2.headers["content-type"].endswith("+protobuf")
-    assert b"io.k8s.api.apps.v1.Deployment" in v2.body
-
-
-def _references(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return own + [each for inner in value.values() for each in _references(inner)]
-    if isinstance(value, list):
-        return [each for inner in value for each in _references(inner)]
-    return []
-
-
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("document", "path", "methods"),
     [

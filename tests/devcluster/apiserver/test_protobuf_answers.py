@@ -14,6 +14,7 @@ from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode
 from controller_manager.devcluster.scheme.protobuf_decoder import read_fields
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call, create_pod
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -154,3 +155,15 @@ async def test_an_object_that_protobuf_cannot_hold_ends_neither_server_nor_watch
     ):
         found = [(kind, obj["kind"]) async for kind, obj in events]
     assert found[:2] == [("ERROR", "Status"), ("ADDED", "Pod")]
+
+
+@rows("query", "code", "message")
+async def test_a_watch_that_is_refused_gets_a_status_in_protobuf(
+    cluster: Cluster, query: str, code: int, message: str
+) -> None:
+    accept = f"{MEDIA_TYPE};stream=watch"
+    answer = await call(cluster, "GET", f"{PODS}?watch=1&{query}", accept=accept)
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    status = decode(answer.body, built_in())
+    assert (answer.status, status["kind"], status["code"]) == (code, "Status", code)
+    assert message in status["message"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller_manager.devcluster.apiserver.kind import Kind
@@ -28,9 +28,7 @@ PACKAGES: dict[str, list[str]] = {}
 for each in sorted(MODELS):
     PACKAGES.setdefault(each.rpartition(".")[0], []).append(each)
 
-LARGE = (HealthCheck.data_too_large, HealthCheck.too_slow)
 QUICK = settings(max_examples=2, deadline=None, print_blob=True)
-MANY = settings(QUICK, max_examples=15, suppress_health_check=LARGE)
 seeds = st.integers(0, 1 << 32)
 
 
@@ -66,17 +64,6 @@ def check(name: str, rng: random.Random) -> None:
 def test_an_object_of_every_model_is_unchanged(package: str, seed: int) -> None:
     for name in PACKAGES[package]:
         check(name, random.Random(seed))
-
-
-@pytest.mark.slow
-@MANY
-@given(st.randoms(use_true_random=False))
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_many_objects_of_every_model_are_unchanged(
-    name: str, rng: random.Random
-) -> None:
-    """Through JSON, YAML and protobuf; hypothesis finds the smallest that is not."""
-    check(name, rng)
 
 
 STORED = [kind for kind in find_kinds() if kind.is_stored and not kind.conversion]

@@ -158,24 +158,6 @@ def test_a_client_that_stays_connected_leaves_nothing_behind() -> None:
     connection.close()
 
 
-def test_a_service_account_may_do_what_its_roles_allow() -> None:
-    settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
-    with DevelopmentCluster(settings) as cluster, cluster.namespace() as name:
-        accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
-        Caller(cluster.kubeconfig).add("ServiceAccount", accounts, "operator")
-        account = Caller(cluster.account_kubeconfig(name, "operator"))
-        refused = account.get(f"/api/v1/namespaces/{name}/configmaps")
-        with pytest.raises(ClusterError) as raised:
-            cluster.account_kubeconfig(name, "nobody")
-    assert refused.body["message"] == (
-        f'configmaps is forbidden: User "system:serviceaccount:{name}:operator" cannot '
-        f'list resource "configmaps" in API group "" in the namespace "{name}"'
-    )
-    assert str(raised.value) == (
-        f"there is no service account 'nobody' in the namespace '{name}'"
-    )
-
-
 async def test_a_test_has_a_client_of_kubernetes_asyncio() -> None:
     settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
     async with (
@@ -188,10 +170,15 @@ async def test_a_test_has_a_client_of_kubernetes_asyncio() -> None:
         await core.create_namespaced_service_account(namespace, account)
         found = await core.read_namespaced_service_account("operator", namespace)
         assert found.metadata.name == "operator"
+        with pytest.raises(ClusterError) as raised:
+            cluster.account_kubeconfig(namespace, "nobody")
         async with cluster.api_client(namespace, "operator") as operator:
             core = client.CoreV1Api(operator)
             with pytest.raises(client.ApiException) as refusal:
                 await core.read_namespaced_service_account("operator", namespace)
+    assert str(raised.value) == (
+        f"there is no service account 'nobody' in the namespace '{namespace}'"
+    )
     user = f"system:serviceaccount:{namespace}:operator"
     assert json.loads(str(refusal.value.body))["message"] == (
         f'serviceaccounts "operator" is forbidden: User "{user}" cannot get resource '
@@ -221,16 +208,6 @@ def test_a_namespace_goes_with_all_that_is_in_it(fast: DevelopmentCluster) -> No
     assert "held" not in caller.names("/api/v1/configmaps")
     with fast.namespace() as name:
         assert caller.send("DELETE", f"/api/v1/namespaces/{name}").status == 200
-
-
-def test_other_namespaces_keep_their_objects(fast: DevelopmentCluster) -> None:
-    caller = Caller(fast.kubeconfig)
-    with fast.namespace() as kept:
-        with fast.namespace():
-            pass
-        assert caller.names(f"/api/v1/namespaces/{kept}/configmaps") == [
-            "kube-root-ca.crt"
-        ]
 
 
 def test_time_passes_faster_by_the_factor(fast: DevelopmentCluster) -> None:
@@ -361,29 +338,6 @@ def test_a_missing_object_is_named_in_one_line(
         cluster.start()
     assert "\n" not in str(raised.value)
     cluster.stop()
-
-
-@pytest.mark.parametrize(
-    ("controllers", "enabled", "has_accounts"),
-    [((), (), False), ((), ("ServiceAccount",), True), (FAST.controllers, (), True)],
-)
-def test_pods_have_accounts_if_controllers_make_accounts(
-    controllers: tuple[str, ...], enabled: tuple[str, ...], has_accounts: bool
-) -> None:
-    settings = ClusterSettings(
-        nodes=0, controllers=controllers, enable_admission_plugins=enabled
-    )
-    pod = {
-        "metadata": {"name": "p"},
-        "spec": {"containers": [{"name": "c", "image": "app"}]},
-    }
-    with DevelopmentCluster(settings) as cluster, cluster.namespace() as namespace:
-        caller, where = Caller(cluster.kubeconfig), f"/api/v1/namespaces/{namespace}"
-        if enabled:
-            account = {"metadata": {"name": "default"}}
-            caller.send("POST", f"{where}/serviceaccounts", account)
-        made = caller.send("POST", f"{where}/pods", pod).body
-    assert ("serviceAccountName" in made["spec"]) is has_accounts
 
 
 def test_a_port_in_use_is_named() -> None:

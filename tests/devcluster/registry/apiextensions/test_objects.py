@@ -115,20 +115,3 @@ async def test_openapi_describes_the_kind(cluster: Cluster) -> None:
     after = decoded(await call(cluster, "GET", "/openapi/v3"))["paths"]
     changed = {each for each in after if before[each] != after[each]}
     assert changed == {"apis/example.com/v1"}
-
-
-async def test_openapi_of_version_2_omits_unsupported_parts(cluster: Cluster) -> None:
-    fields = {
-        "a": {**TEXT, "nullable": True},
-        "b": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, TEXT]},
-        "c": {"type": "object", "additionalProperties": TEXT},
-    }
-    schema = {"type": "object", "properties": fields}
-    await define(cluster, spec(version(schema={"openAPIV3Schema": schema})))
-    document = decoded(await call(cluster, "GET", "/openapi/v2"))
-    found = document["definitions"]["com.example.v1.Widget"]["properties"]
-    assert {name: found[name] for name in "abc"} == {
-        "a": {},
-        "b": {"x-kubernetes-int-or-string": True},
-        "c": {"type": "object", "additionalProperties": TEXT},
-    }
