@@ -15,18 +15,19 @@ A step is a request with its body, and what is expected of the answer::
 
 ``NEW`` posts the minimal object of a kind with a change, ``POD p`` a pod with its spec,
 its ``annotations`` and the fields of its ``container``, ``EDIT`` puts a changed object,
-``STORE`` changes one in the store, without any check; ``COMPACT`` drops the history of
-a resource; ``WATCH`` reads a watch to its end; ``WAIT 5`` lets seconds pass. A path is
-``/whole``, or ``namespace:resource.version.group/name/subresource``. A body that is a
-text is sent as it is. ``accept``, ``type``, ``agent`` and ``has`` are headers of the
-request: what is accepted, the type of the body, the client, and the tag of a document
-that it has. Expected are a code below 300, or ``code``; ``says``, a message, "" for
-none; ``causes``; ``warns``; the ``names`` and the ``rows`` of a list; the ``events`` of
-a watch; ``managers`` with their fields; the ``rest``, all but the metadata; ``text``,
-the body; ``header X``; ``condition X``, as status, reason and message; ``told p``, the
-events of a pod; ``unwritten``, that nothing was stored; else the value at a path, null
-for none, which may begin at the first ``container`` or ``init`` container of a status.
-``keep`` names values for later steps.
+``STORE`` changes one in the store, without any check, and ``STORED`` reads one there;
+``COMPACT`` drops the history of a resource; ``WATCH`` reads a watch to its end; ``WAIT
+5`` lets seconds pass. A path is ``/whole``, or
+``namespace:resource.version.group/name/subresource``. A body that is a text is sent as
+it is. ``accept``, ``type``, ``agent`` and ``has`` are headers of the request: what is
+accepted, the type of the body, the client, and the tag of a document that it has.
+Expected are a code below 300, or ``code``; ``says``, a message, "" for none;
+``causes``; ``warns``; the ``names`` and the ``rows`` of a list; the ``events`` of a
+watch; ``managers`` with their fields; the ``rest``, all but the metadata; ``text``, the
+body; ``header X``; ``condition X``, as status, reason and message; ``told p``, the
+events of a pod; ``unwritten``, whether nothing was stored; else the value at a path,
+null for none, which may begin at the first ``container`` or ``init`` container of a
+status. ``keep`` names values for later steps.
 """
 
 import asyncio
@@ -133,14 +134,19 @@ class _Player:
             assert answer.status == code, found
         else:
             assert (answer.status >= 300) == bool(is_refused), found
-        if expected.pop("unwritten", False):
-            assert self._cluster.server.storage.version == before
+        if "unwritten" in expected:
+            is_unwritten = self._cluster.server.storage.version == before
+            assert is_unwritten is expected.pop("unwritten")
         shown = {name: _shown(name, answer, found) for name in expected}
         assert (line, shown) == (line, expected)
 
     async def _send(
         self, verb: str, target: str, body: Any, token: str, headers: dict[str, str]
     ) -> Response:
+        if verb == "STORED":
+            kind, key = self._stored(target)
+            stored = self._cluster.server.storage.collection(kind.resource).get(key)
+            return Response(200, {}, json.dumps(stored and stored.obj).encode())
         path, _, query = target.partition("?")
         if verb in TYPES:
             headers["content_type"] = TYPES[verb]
@@ -189,15 +195,20 @@ class _Player:
         path = "/".join((f"{root}/{kind.version}{scope}", kind.plural, *names))
         return path, kind
 
-    def _store(self, target: str, change: JSON) -> None:
+    def _stored(self, target: str) -> tuple[Kind, tuple[str, str]]:
+        """Return the kind and the key of an object in the store."""
         namespace, _, rest = target.rpartition(":")
         resource, name = rest.split("/")
-        kind, objects = _kind(self._cluster, resource), self._cluster.server.objects
-        key = (namespace or "default" if kind.namespaced else "", name)
-        stored = objects.storage.collection(kind.resource).get(key)
+        kind = _kind(self._cluster, resource)
+        return kind, (namespace or "default" if kind.namespaced else "", name)
+
+    def _store(self, target: str, change: JSON) -> None:
+        kind, key = self._stored(target)
+        stored = self._cluster.server.storage.collection(kind.resource)
+        old = stored.get(key)
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        old = stored.obj if stored else {**head, "metadata": {"name": name}}
-        objects.storage.collection(kind.resource).put(key, merge_patch(old, change))
+        new = {**head, "metadata": {"name": key[1]}}
+        stored.put(key, merge_patch(old.obj if old else new, change))
 
 
 def _content(body: Any) -> bytes:

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
@@ -23,6 +24,7 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     spec,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.scenarios import play, scenarios
 
 PATH = f"{DEFINITIONS}/widgets.example.com"
 MERGE = "application/merge-patch+json"
@@ -33,8 +35,16 @@ FIELDS: dict[str, JSON] = {
 }
 
 
-def version(name: str, *, storage: bool = False, **more: Any) -> JSON:
-    """Return a version with its own schema, a status and a scale."""
+SCALE: JSON = {
+    "scale": {
+        "specReplicasPath": ".spec.count",
+        "statusReplicasPath": ".status.count",
+    }
+}
+
+
+def version(name: str, **more: Any) -> JSON:
+    """Return a version with its own schema and a status; v1 is stored."""
     properties: JSON = {
         "spec": {"type": "object", "properties": FIELDS[name]},
         "status": {"type": "object", "properties": {"ready": TEXT}},
@@ -42,7 +52,7 @@ def version(name: str, *, storage: bool = False, **more: Any) -> JSON:
     return {
         "name": name,
         "served": True,
-        "storage": storage,
+        "storage": name == "v1",
         "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
         "subresources": {"status": {}},
         **more,
@@ -50,14 +60,23 @@ def version(name: str, *, storage: bool = False, **more: Any) -> JSON:
 
 
 def converted(obj: JSON, api_version: str) -> JSON:
-    """Return an object in another version, as a webhook should."""
-    fields = obj.get("spec") or {}
+    """Return an object in another version, as a webhook should.
+
+    The count of v2 is an annotation of v1; the host of v2 is also its label.
+    """
+    fields, metadata = obj.get("spec") or {}, {**obj["metadata"]}
     if api_version.endswith("v2"):
         host, _, port = fields.get("address", "").partition(":")
         fields = {"host": host, "port": port}
+        metadata["labels"] = {"host": host} if host else {}
+        if count := metadata.pop("annotations", {}).get("count"):
+            fields["count"] = int(count)
     else:
+        metadata["labels"] = {}
+        if "count" in fields:
+            metadata["annotations"] = {"count": str(fields["count"])}
         fields = {"address": f"{fields.get('host', '')}:{fields.get('port', '')}"}
-    return {**obj, "apiVersion": api_version, "spec": fields}
+    return {**obj, "apiVersion": api_version, "metadata": metadata, "spec": fields}
 
 
 def review_of(request: JSON, objects: list[Any], **response: Any) -> JSON:
@@ -75,17 +94,19 @@ def reply(request: JSON) -> JSON:
 
 def conversion(hook: WebhookServer, **client: Any) -> JSON:
     """Return the field of a definition that names a webhook."""
-    if not client:
-        client = {"url": f"https://127.0.0.1:{hook.port}/convert"}
-    config = {"caBundle": bundle(), **client}
+    url = f"https://127.0.0.1:{hook.port}/convert"
+    config = {"caBundle": bundle(), "url": url, **client}
     webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
     return {"strategy": "Webhook", "webhook": webhook}
 
 
 def widgets(hook: WebhookServer) -> JSON:
     """Return the spec of a definition with two versions, v1 stored."""
-    both = (version("v1", storage=True), version("v2"))
-    return spec(*both, conversion=conversion(hook))
+    fields = [{"jsonPath": ".spec.host"}]
+    second = version(
+        "v2", selectableFields=fields, subresources={"status": {}, **SCALE}
+    )
+    return spec(version("v1"), second, conversion=conversion(hook))
 
 
 def path(version: str, name: str = "") -> str:
@@ -119,6 +140,14 @@ def asked(hook: WebhookServer) -> list[tuple[str, list[str]]]:
     ]
     hook.requests.clear()
     return found
+
+
+@pytest.mark.parametrize(("case", "values"), scenarios("conversion"))
+async def test_a_scenario_is_answered(
+    cluster: Cluster, hook: WebhookServer, case: JSON, values: JSON
+) -> None:
+    await define(cluster, widgets(hook))
+    await play(cluster, case, {**values, "port": hook.port})
 
 
 async def test_an_object_is_shown_in_each_version(
@@ -164,137 +193,6 @@ async def test_a_list_is_converted_by_one_call(
     more = f"?limit=2&continue={page['metadata']['continue']}"
     _, rest = await send(cluster, "GET", path("v2") + more)
     assert [each["spec"]["host"] for each in rest["items"]] == ["c"]
-
-
-async def test_every_write_works_in_every_version(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-    await define(cluster, widgets(hook))
-    made = await make(cluster, "v1", "a", address="h:1")
-    there = path("v2", "/a")
-    changed = {"spec": {"port": "2"}}
-    _, found = await send(cluster, "PATCH", there, changed, content_type=MERGE)
-    assert (found["spec"], found["metadata"]["generation"]) == (
-        {"host": "h", "port": "2"},
-        2,
-    )
-    assert found["metadata"]["uid"] == made["metadata"]["uid"]
-    found["spec"]["host"] = "other"
-    _, found = await send(cluster, "PUT", there, found)
-    ready = {**found, "status": {"ready": "yes"}}
-    _, found = await send(cluster, "PUT", f"{there}/status", ready)
-    assert (found["spec"], found["status"]) == (
-        {"host": "other", "port": "2"},
-        {"ready": "yes"},
-    )
-    config = {
-        "apiVersion": "example.com/v2",
-        "kind": "Widget",
-        "metadata": {"name": "a"},
-        "spec": {"port": "3"},
-    }
-    applied = f"{there}?fieldManager=me&force=true"
-    media = "application/apply-patch+yaml"
-    _, found = await send(cluster, "PATCH", applied, config, content_type=media)
-    assert found["spec"] == {"host": "other", "port": "3"}
-    managers = {
-        each["manager"]: each["apiVersion"]
-        for each in found["metadata"]["managedFields"]
-    }
-    assert managers["me"] == "example.com/v2"
-    dry = f"{there}?dryRun=All"
-    _, found = await send(
-        cluster, "PATCH", dry, {"spec": {"port": "9"}}, content_type=MERGE
-    )
-    assert found["spec"]["port"] == "9"
-    _, found = await send(cluster, "GET", path("v1", "/a"))
-    assert found["spec"] == {"address": "other:3"}
-    assert found["status"] == {"ready": "yes"}
-    assert (await send(cluster, "DELETE", there))[0] == 200
-    assert (await send(cluster, "GET", there))[0] == 404
-
-
-async def test_managers_of_fields_may_apply_in_different_versions(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-    await define(cluster, widgets(hook))
-
-    async def apply(version: str, manager: str, force: str, **fields: Any) -> Any:
-        head = {"apiVersion": f"example.com/{version}", "kind": "Widget"}
-        config = {**head, "metadata": {"name": "a"}, "spec": fields}
-        where = f"{path(version, '/a')}?fieldManager={manager}&force={force}"
-        media = "application/apply-patch+yaml"
-        status, body = await send(cluster, "PATCH", where, config, content_type=media)
-        return body["message"] if status >= 400 else body["spec"]
-
-    both = {"host": "h", "port": "1"}
-    assert await apply("v2", "one", "false", **both) == both
-    assert await apply("v1", "two", "false", address="g:1") == (
-        'Apply failed with 1 conflict: conflict with "one": .spec.host'
-    )
-    assert await apply("v1", "two", "false", address="h:1") == {"address": "h:1"}
-    assert await apply("v2", "three", "false", port="2") == (
-        'Apply failed with 2 conflicts: conflicts with "one":\n- .spec.port\n'
-        'conflicts with "two":\n- .spec.address'
-    )
-    changed = {"host": "h", "port": "2"}
-    assert await apply("v2", "three", "true", port="2") == changed
-    _, found = await send(cluster, "GET", path("v1", "/a"))
-    owned = {
-        each["manager"]: each["fieldsV1"]["f:spec"]
-        for each in found["metadata"]["managedFields"]
-    }
-    assert owned == {"one": {"f:host": {}}, "three": {"f:port": {}}}
-
-
-async def test_a_write_without_a_change_stores_nothing(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-    """Unless the stored version has changed: so objects are migrated."""
-    await define(cluster, widgets(hook))
-    made = await make(cluster, "v1", "a", address="h:1")
-    _, found = await send(
-        cluster, "PATCH", path("v2", "/a"), {"spec": {"port": "1"}}, content_type=MERGE
-    )
-    version_before = made["metadata"]["resourceVersion"]
-    assert found["metadata"]["resourceVersion"] == version_before
-    moved = [version("v1"), version("v2", storage=True)]
-    status, found = await send(
-        cluster, "PATCH", PATH, {"spec": {"versions": moved}}, content_type=MERGE
-    )
-    assert (status, found["status"]["storedVersions"]) == (200, ["v1", "v2"])
-    _, found = await send(cluster, "GET", path("v1", "/a"))
-    _, found = await send(cluster, "PUT", path("v1", "/a"), found)
-    assert found["metadata"]["resourceVersion"] != version_before
-    (stored,) = cluster.server.storage.collection("widgets.example.com")
-    assert stored.obj["spec"] == {"host": "h", "port": "1"}
-    # Then the old version may go from the status, as a real API server wants it.
-    left = {"status": {"storedVersions": ["v2"]}}
-    where = f"{PATH}/status"
-    assert (await send(cluster, "PATCH", where, left, content_type=MERGE))[0] == 200
-
-
-async def test_a_collection_is_deleted_in_any_version(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-
-    def labelled(request: JSON) -> JSON:
-        answer = reply(request)
-        for each in answer["response"]["convertedObjects"]:
-            host = each["spec"].get("host", "")
-            each["metadata"]["labels"] = {"host": host} if host else {}
-        return answer
-
-    hook.reply = labelled
-    await define(cluster, widgets(hook))
-    for name in ("a", "b"):
-        await make(cluster, "v1", name, address=f"{name}:1")
-    query = "?labelSelector=host=a"
-    _, found = await send(cluster, "GET", path("v2") + query)
-    assert [each["metadata"]["labels"] for each in found["items"]] == [{"host": "a"}]
-    assert (await send(cluster, "DELETE", path("v2") + query))[0] == 200
-    _, found = await send(cluster, "GET", path("v1"))
-    assert [each["metadata"]["name"] for each in found["items"]] == ["b"]
 
 
 async def events(cluster: Cluster, where: str, count: int) -> list[JSON]:
@@ -352,58 +250,6 @@ async def test_a_watch_ends_with_the_error_of_the_webhook(
         "ERROR",
         f"{what}, Kind=WidgetList returned 0 objects, expected 1",
     )
-
-
-async def test_selectable_fields_are_those_of_the_version(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-    fields = [{"jsonPath": ".spec.host"}]
-    both = version("v1", storage=True), version("v2", selectableFields=fields)
-    await define(cluster, spec(*both, conversion=conversion(hook)))
-    for name in ("a", "b"):
-        await make(cluster, "v1", name, address=f"{name}:1")
-    query = "?fieldSelector=spec.host=b"
-    _, found = await send(cluster, "GET", path("v2") + query)
-    assert [each["metadata"]["name"] for each in found["items"]] == ["b"]
-    assert (await send(cluster, "GET", path("v1") + query))[0] == 400
-
-
-async def test_the_scale_is_that_of_the_version(
-    cluster: Cluster, hook: WebhookServer
-) -> None:
-    paths = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
-    both = (
-        version("v1", storage=True),
-        version("v2", subresources={"status": {}, "scale": paths}),
-    )
-
-    def counted(request: JSON) -> JSON:
-        """Keep the number in an annotation of v1."""
-        target, found = request["desiredAPIVersion"], []
-        for each in request["objects"]:
-            other = converted(each, target)
-            metadata = {**each["metadata"]}
-            if target.endswith("v1"):
-                count = str((each.get("spec") or {}).get("count", 0))
-                metadata["annotations"] = {"count": count}
-            else:
-                notes = metadata.pop("annotations", None) or {}
-                other["spec"]["count"] = int(notes.get("count", 0))
-            found.append({**other, "metadata": metadata})
-        return review_of(request, found)
-
-    hook.reply = counted
-    await define(cluster, spec(*both, conversion=conversion(hook)))
-    await make(cluster, "v2", "a", host="h", port="1", count=2)
-    scale = path("v2", "/a/scale")
-    _, found = await send(cluster, "GET", scale)
-    assert found["spec"] == {"replicas": 2}
-    change = {"spec": {"replicas": 5}}
-    status, found = await send(cluster, "PATCH", scale, change, content_type=MERGE)
-    assert (status, found["spec"]) == (200, {"replicas": 5})
-    _, found = await send(cluster, "GET", path("v1", "/a"))
-    assert found["metadata"]["annotations"] == {"count": "5"}
-    assert (await send(cluster, "GET", path("v1", "/a/scale")))[0] == 404
 
 
 async def test_admission_sees_the_version_that_its_rules_name(
