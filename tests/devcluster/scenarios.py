@@ -8,7 +8,8 @@ a list of steps, or ``steps``, and besides
 * ``row`` and ``rows``: it is played with each row; ``$name`` or ``${name}`` stands for
   a value of the row.
 
-A step is a request with its body, and what is expected of the answer::
+A step is a list of steps, or a request with its body, and what is expected of the
+answer::
 
     - MERGE deployments/web/scale?dryRun=All as jane: {spec: {replicas: 3}}
       spec.replicas: 3
@@ -33,6 +34,7 @@ status. ``keep`` names values for later steps.
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -93,8 +95,16 @@ async def play(cluster: Cluster, case: JSON, values: JSON) -> None:
     player = _Player(cluster, dict(values))
     nodes = cluster.nodes(**case["nodes"]) if "nodes" in case else nullcontext()
     async with nodes:
-        for step in case["steps"]:
+        for step in _flat(case["steps"]):
             await player.play(step)
+
+
+def _flat(steps: list[Any]) -> Iterator[JSON]:
+    for each in steps:
+        if isinstance(each, list):
+            yield from _flat(each)
+        else:
+            yield each
 
 
 class _Player:

@@ -7,14 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.clusters import Cluster, make_config
-from tests.devcluster.csi.objects import (
-    ATTACHMENTS,
-    MOUNTED,
-    claim_of,
-    create_claim,
-    in_use,
-    volumes,
-)
 from tests.devcluster.kubelet.objects import (
     CLAIMS,
     CORE,
@@ -27,7 +19,9 @@ from tests.devcluster.kubelet.objects import (
 
 pytestmark = pytest.mark.looptime
 
+ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+MOUNTED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
 CLAIM = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "1Gi"}},
@@ -59,9 +53,21 @@ async def make_set(cluster: Cluster, replicas: int) -> None:
     await send(cluster, "POST", SETS, {"metadata": {"name": "db"}, "spec": spec})
 
 
+async def create_claim(cluster: Cluster, name: str) -> None:
+    await send(cluster, "POST", CLAIMS, {"metadata": {"name": name}, "spec": CLAIM})
+    await asyncio.sleep(0.1)
+
+
 async def names(cluster: Cluster, path: str) -> list[str]:
     items = (await send(cluster, "GET", path))["items"]
     return [each["metadata"]["name"] for each in items]
+
+
+async def in_use(cluster: Cluster) -> list[str]:
+    """Return the volumes that a node reports as in use."""
+    status = (await send(cluster, "GET", f"{CORE}/nodes/node-0"))["status"]
+    found: list[str] = status.get("volumesInUse", [])
+    return found
 
 
 async def attached(cluster: Cluster) -> list[str]:
@@ -82,33 +88,33 @@ async def test_a_stateful_set_with_claims_comes_up_expands_and_goes(
         assert sorted(await attached(cluster)) == nodes
         await send(cluster, "PATCH", f"{CLAIMS}/data-db-1", LARGER)
         await asyncio.sleep(3)
-        status = (await claim_of(cluster, "data-db-1"))["status"]
-        assert status["capacity"] == {"storage": "2Gi"}
+        claim = await send(cluster, "GET", f"{CLAIMS}/data-db-1")
+        assert claim["status"]["capacity"] == {"storage": "2Gi"}
         await send(cluster, "PATCH", f"{SETS}/db", {"spec": {"replicas": 0}})
         await asyncio.sleep(30)
         assert await attached(cluster) == []
-        assert len(await volumes(cluster)) == 3
+        assert len(await names(cluster, VOLUMES)) == 3
         for number in range(3):
             await send(cluster, "DELETE", f"{CLAIMS}/data-db-{number}")
         await asyncio.sleep(30)
         assert await names(cluster, CLAIMS) == []
-        assert await volumes(cluster) == []
+        assert await names(cluster, VOLUMES) == []
 
 
 async def test_claims_and_volumes_in_use_are_protected(cluster: Cluster) -> None:
     async with everything(cluster):
         await make_set(cluster, 1)
         await asyncio.sleep(5)
-        (volume,) = await volumes(cluster)
+        (volume,) = await names(cluster, VOLUMES)
         await send(cluster, "DELETE", f"{VOLUMES}/{volume}")
         await send(cluster, "DELETE", f"{CLAIMS}/data-db-0")
         await asyncio.sleep(60)
         assert await names(cluster, CLAIMS) == ["data-db-0"]
-        assert await volumes(cluster) == [volume]
+        assert await names(cluster, VOLUMES) == [volume]
         await send(cluster, "DELETE", f"{SETS}/db", {"propagationPolicy": "Background"})
         await asyncio.sleep(30)
         assert await names(cluster, CLAIMS) == []
-        assert await volumes(cluster) == []
+        assert await names(cluster, VOLUMES) == []
 
 
 @pytest.mark.parametrize("successor", ["b", "a"])
@@ -120,7 +126,7 @@ async def test_a_volume_is_detached_from_a_lost_node_by_force(
     A stateful set gives it the name of the pod on the lost node.
     """
     async with everything(cluster):
-        await create_claim(cluster)
+        await create_claim(cluster, "data")
         at_node_0 = {"kubernetes.io/hostname": "node-0"}
         await create_pod(cluster, "a", volumes=MOUNTED, nodeSelector=at_node_0)
         await asyncio.sleep(5)

@@ -1,4 +1,4 @@
-"""The scheduler binds pods to nodes that fit, and reports why none fits."""
+"""The scheduler looks at no more nodes than it must."""
 
 import asyncio
 from typing import Any
@@ -9,34 +9,13 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheduler import node_infos
 from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
-from tests.devcluster.csi.objects import MOUNTED, bind, create_claim, create_volume
-from tests.devcluster.kubelet.objects import (
-    CORE,
-    PODS,
-    condition,
-    create_pod,
-    send,
-    status_of,
-)
+from tests.devcluster.kubelet.objects import CORE, create_pod, send
 
 NODES = f"{CORE}/nodes"
 
 
-async def node_of(cluster: Cluster, name: str) -> str:
-    pod = await send(cluster, "GET", f"{PODS}/{name}")
-    return str(pod["spec"].get("nodeName", ""))
-
-
 async def patch_node(cluster: Cluster, name: str, patch: JSON) -> None:
     await send(cluster, "PATCH", f"{NODES}/{name}", patch)
-
-
-def unschedulable(total: int, reasons: str) -> str:
-    return (
-        f"0/{total} nodes are available: {reasons}. no new claims to deallocate, "
-        f"preemption: 0/{total} nodes are available: {total} Preemption is not helpful "
-        "for scheduling."
-    )
 
 
 def pinned(node: str) -> JSON:
@@ -47,24 +26,6 @@ def pinned(node: str) -> JSON:
     return {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
     }
-
-
-@pytest.mark.looptime
-async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
-    """Until they exist, and until those that need no consumer are bound."""
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "a", volumes=MOUNTED)
-        await asyncio.sleep(0.1)
-        messages = [condition(await status_of(cluster, "a"), "PodScheduled")[2]]
-        await create_claim(cluster, storageClassName="slow")
-        messages.append(condition(await status_of(cluster, "a"), "PodScheduled")[2])
-        await create_volume(cluster)
-        await bind(cluster)
-        assert await node_of(cluster, "a") == "node-0"
-    assert messages == [
-        unschedulable(1, 'persistentvolumeclaim "data" not found'),
-        unschedulable(1, "pod has unbound immediate PersistentVolumeClaims"),
-    ]
 
 
 @pytest.fixture
