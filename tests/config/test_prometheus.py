@@ -142,22 +142,20 @@ def prometheus(directory: Path, target: int, token: str) -> Iterator[Prometheus]
         process.wait(20)
 
 
-def test_every_query_of_the_project_has_an_answer(tmp_path: Path) -> None:
-    async def situation() -> None:
-        with running_cluster(tmp_path, "--without-controllers", "--nodes=1") as path:
-            kubeconfig = yaml.safe_load(path.read_text())
-            kubeconfig["current-context"] = MANAGER
-            directory = tmp_path / "daemon"
-            directory.mkdir()
-            flags = serving_flags(tmp_path)
-            async with run_daemon(kubeconfig, directory, *flags) as daemon:
-                kubectl_in(path, "work")("apply", "-f", "-", stdin=WORK)
-                token = kubeconfig["users"][0]["user"]["token"]
-                with prometheus(tmp_path, daemon.port, token) as found:
-                    await until(lambda: has_enough(found), 60, "series of all work")
-                    check(found)
-
-    on_uvloop(situation)
+@on_uvloop
+async def test_every_query_of_the_project_has_an_answer(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, "--without-controllers", "--nodes=1") as path:
+        kubeconfig = yaml.safe_load(path.read_text())
+        kubeconfig["current-context"] = MANAGER
+        directory = tmp_path / "daemon"
+        directory.mkdir()
+        flags = serving_flags(tmp_path)
+        async with run_daemon(kubeconfig, directory, *flags) as daemon:
+            kubectl_in(path, "work")("apply", "-f", "-", stdin=WORK)
+            token = kubeconfig["users"][0]["user"]["token"]
+            with prometheus(tmp_path, daemon.port, token) as found:
+                await until(lambda: has_enough(found), 60, "series of all work")
+                check(found)
 
 
 def has_enough(found: Prometheus) -> bool:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,13 @@ import aiohttp
 import yaml
 
 from tests.ports import free_port
-from tests.robustness.cluster import FaultyCluster
 from tests.robustness.situation import until
+
+SHORT_LEASE = (
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=1s",
+)
 
 _ROOT = Path(__file__).parents[2]
 _START = 30.0
@@ -116,25 +121,6 @@ async def run_daemon(
         lines = log.read_text().splitlines()
         shown = [*lines[:_SHOWN], "...", *lines[-_SHOWN:]]
         sys.stdout.write("\n".join(lines if len(lines) < len(shown) else shown))
-
-
-def manager_of(
-    cluster: FaultyCluster,
-    directory: Path,
-    *flags: str,
-    files: tuple[int, int] | None = None,
-    log_to: int | None = None,
-    program: str = "controller_manager",
-) -> AbstractAsyncContextManager[Daemon]:
-    """Run the daemon beside a cluster while entered (see `run_daemon`)."""
-    return run_daemon(
-        cluster.kubeconfig,
-        directory,
-        *flags,
-        files=files,
-        log_to=log_to,
-        program=program,
-    )
 
 
 def _command(

@@ -3,9 +3,12 @@
 import asyncio
 import math
 from collections.abc import Callable, Coroutine
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import uvloop
+
+P = ParamSpec("P")
 
 LIMIT = 150.0
 """Seconds after which a test is cancelled."""
@@ -13,26 +16,33 @@ LIMIT = 150.0
 _POLL = 0.01
 
 
-def on_uvloop(situation: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a test on the event loop of production, for `LIMIT` seconds at most."""
 
-    async def bounded() -> None:
-        async with asyncio.timeout(LIMIT):
-            await situation()
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(LIMIT):
+                await test(*args, **kwargs)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(bounded())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(bounded())
+
+    return run
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def seconds_until(condition: Callable[[], bool], limit: float) -> float:
     """Return the seconds until a condition holds, infinity if not within `limit`."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = now()
     while not condition():
-        if loop.time() - began > limit:
+        if now() - began > limit:
             return math.inf
         await asyncio.sleep(_POLL)
-    return loop.time() - began
+    return now() - began
 
 
 async def until(condition: Callable[[], bool], limit: float, what: str) -> None:
@@ -43,4 +53,4 @@ async def until(condition: Callable[[], bool], limit: float, what: str) -> None:
 
 async def until_time(when: float) -> None:
     """Wait until the loop's clock shows `when`."""
-    await asyncio.sleep(max(0.0, when - asyncio.get_running_loop().time()))
+    await asyncio.sleep(max(0.0, when - now()))

@@ -14,7 +14,7 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from tests.robustness.daemon import Daemon, run_daemon
-from tests.robustness.situation import on_uvloop, until, until_time
+from tests.robustness.situation import now, on_uvloop, until, until_time
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ class Probe:
             while not await self._is_answered(session):  # noqa: ASYNC110 - a process
                 await asyncio.sleep(EVERY)
             async with asyncio.TaskGroup() as group:
-                due = asyncio.get_running_loop().time()
+                due = now()
                 while True:
                     group.create_task(self._ask(session))
                     due += EVERY
@@ -136,8 +136,7 @@ async def measured(manager: Daemon) -> tuple[Probe, int]:
     probing = asyncio.create_task(probe.run())
     try:
         await manager.until_it_leads()
-        loop = asyncio.get_running_loop()
-        led_at = loop.time()
+        led_at = now()
         await until_time(led_at + BUSY)
         busy = len(probe.waits)
         await until_time(led_at + BUSY + IDLE)
@@ -161,22 +160,19 @@ async def excess(kubeconfig: JSON, directory: Path, figures: dict[str, Any]) -> 
     return percentile(start, 0.99) - percentile(later, 0.99)
 
 
-def test_endpoints_answer_soon_while_everything_is_looked_at_for_the_first_time(
+@on_uvloop
+async def test_endpoints_answer_soon_while_everything_is_looked_at_for_the_first_time(
     tmp_path: Path, figures: dict[str, Any]
 ) -> None:
     """After 50 ms of CPU time for 99 % of the answers, in the best of three starts.
 
     A loop that does not yield makes answers late at every start.
     """
-
-    async def situation() -> None:
-        with settled_cluster(tmp_path) as path:
-            await until(path.exists, 30, "the cluster has started")
-            kubeconfig = yaml.safe_load(path.read_text())
-            for _ in range(STARTS):
-                late = await excess(kubeconfig, tmp_path, figures)
-                if late <= SOON:
-                    break
-            assert late <= SOON
-
-    on_uvloop(situation)
+    with settled_cluster(tmp_path) as path:
+        await until(path.exists, 30, "the cluster has started")
+        kubeconfig = yaml.safe_load(path.read_text())
+        for _ in range(STARTS):
+            late = await excess(kubeconfig, tmp_path, figures)
+            if late <= SOON:
+                break
+        assert late <= SOON

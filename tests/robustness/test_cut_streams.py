@@ -19,7 +19,7 @@ from tests.robustness.objects import (
     workload,
 )
 from tests.robustness.proxy import CuttingProxy
-from tests.robustness.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.situation import now, on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.nightly
 
@@ -100,7 +100,7 @@ async def act_at(cluster: FaultyCluster, when: float, change: str, name: str) ->
 
 async def waits_of_changes(cluster: FaultyCluster) -> dict[str, list[float]]:
     """Make changes of each resource in turn; return the seconds that each waited."""
-    began = asyncio.get_running_loop().time() + IDLE + 2
+    began = now() + IDLE + 2
     tasks = {
         change: [
             asyncio.create_task(
@@ -140,28 +140,26 @@ def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
     return changed
 
 
-def test_changes_are_seen_at_once_behind_a_proxy_that_cuts_idle_streams(
+@on_uvloop
+async def test_changes_are_seen_at_once_behind_a_proxy_that_cuts_idle_streams(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    async def situation() -> None:
-        async with faulty_cluster() as cluster:
-            proxy = CuttingProxy(int(cluster.url.rpartition(":")[2]), IDLE)
-            async with (
-                proxy.running() as port,
-                run_daemon(through(cluster.kubeconfig, port), tmp_path) as manager,
-            ):
-                await manager.until_it_leads()
-                waits = await waits_of_changes(cluster)
-                figures.update(waits)
-                figures["connections cut"] = proxy.cuts
-                figures["longest without a renewal"] = cluster.longest_without_renewal()
-                figures["longest time without a watch"] = gap = longest_gap(cluster)
-                assert proxy.cuts > len(CHANGES) * ROUNDS
-                assert {
-                    change: each for change, each in waits.items() if max(each) > SEEN
-                } == {}
-                assert gap <= SEEN
-                assert cluster.longest_without_renewal() < RENEW_DEADLINE
-                assert manager.is_running
-
-    on_uvloop(situation)
+    async with faulty_cluster() as cluster:
+        proxy = CuttingProxy(int(cluster.url.rpartition(":")[2]), IDLE)
+        async with (
+            proxy.running() as port,
+            run_daemon(through(cluster.kubeconfig, port), tmp_path) as manager,
+        ):
+            await manager.until_it_leads()
+            waits = await waits_of_changes(cluster)
+            figures.update(waits)
+            figures["connections cut"] = proxy.cuts
+            figures["longest without a renewal"] = cluster.longest_without_renewal()
+            figures["longest time without a watch"] = gap = longest_gap(cluster)
+            assert proxy.cuts > len(CHANGES) * ROUNDS
+            assert {
+                change: each for change, each in waits.items() if max(each) > SEEN
+            } == {}
+            assert gap <= SEEN
+            assert cluster.longest_without_renewal() < RENEW_DEADLINE
+            assert manager.is_running

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.cluster import faulty_cluster
-from tests.robustness.daemon import manager_of
+from tests.robustness.daemon import run_daemon
 from tests.robustness.objects import deployments, workload
-from tests.robustness.situation import on_uvloop, seconds_until, until_time
-from tests.robustness.test_stalled_loop import now, probe_until, quantile
+from tests.robustness.situation import now, on_uvloop, seconds_until, until_time
+from tests.robustness.test_stalled_loop import probe_until, quantile
 
 pytestmark = pytest.mark.slow
 
@@ -63,40 +63,37 @@ async def flood(port: int, until: float) -> int:
     return begun
 
 
-def test_a_flood_of_handshakes_costs_neither_lease_nor_probes_nor_pods(
+@on_uvloop
+async def test_a_flood_of_handshakes_costs_neither_lease_nor_probes_nor_pods(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
     """Other peers are served, and the controllers work on."""
-
-    async def situation() -> None:
-        async with (
-            faulty_cluster() as cluster,
-            manager_of(cluster, tmp_path) as manager,
-        ):
-            await manager.until_it_leads()
-            before = [took for _, took, _ in await probe_until(manager, now() + 2)]
-            began = now()
-            flooding = asyncio.create_task(flood(manager.port, began + SECONDS))
-            probing = asyncio.create_task(probe_until(manager, began + SECONDS))
-            await cluster.create(deployments("default"), workload("web", 3))
-            rolled_out = await seconds_until(
-                lambda: len(cluster.stored("pods", "default")) == 3, SECONDS
-            )
-            rate = await flooding / SECONDS
-            figures["handshakes a second"] = round(rate)
-            answers = await probing
-            took = [seconds for _, seconds, _ in answers]
-            figures["probe before, median"] = round(quantile(before, 0.5), 4)
-            figures["probe during, median"] = round(quantile(took, 0.5), 4)
-            figures["probe during, 90 %"] = round(quantile(took, 0.9), 4)
-            figures["probe during, longest"] = round(max(took), 4)
-            figures["rolled out after"] = rolled_out
-            figures["longest without a renewal"] = cluster.longest_without_renewal()
-            assert rate > RATE * 0.9
-            assert cluster.longest_without_renewal() < RENEW_DEADLINE
-            assert {status for *_, status in answers} == {200}
-            assert quantile(took, 0.5) < 1.0
-            assert rolled_out < SECONDS
-            assert manager.is_running
-
-    on_uvloop(situation)
+    async with (
+        faulty_cluster() as cluster,
+        run_daemon(cluster.kubeconfig, tmp_path) as manager,
+    ):
+        await manager.until_it_leads()
+        before = [took for _, took, _ in await probe_until(manager, now() + 2)]
+        began = now()
+        flooding = asyncio.create_task(flood(manager.port, began + SECONDS))
+        probing = asyncio.create_task(probe_until(manager, began + SECONDS))
+        await cluster.create(deployments("default"), workload("web", 3))
+        rolled_out = await seconds_until(
+            lambda: len(cluster.stored("pods", "default")) == 3, SECONDS
+        )
+        rate = await flooding / SECONDS
+        figures["handshakes a second"] = round(rate)
+        answers = await probing
+        took = [seconds for _, seconds, _ in answers]
+        figures["probe before, median"] = round(quantile(before, 0.5), 4)
+        figures["probe during, median"] = round(quantile(took, 0.5), 4)
+        figures["probe during, 90 %"] = round(quantile(took, 0.9), 4)
+        figures["probe during, longest"] = round(max(took), 4)
+        figures["rolled out after"] = rolled_out
+        figures["longest without a renewal"] = cluster.longest_without_renewal()
+        assert rate > RATE * 0.9
+        assert cluster.longest_without_renewal() < RENEW_DEADLINE
+        assert {status for *_, status in answers} == {200}
+        assert quantile(took, 0.5) < 1.0
+        assert rolled_out < SECONDS
+        assert manager.is_running

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.cluster import FaultyCluster, faulty_cluster
-from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.daemon import Daemon, run_daemon
 from tests.robustness.objects import deployments, workload
-from tests.robustness.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.situation import now, on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.nightly
 
@@ -86,9 +86,8 @@ class Flood:
 
 async def probe(manager: Daemon, until: float) -> list[tuple[float, int]]:
     """Send GET /livez once a second; return the time and status of each answer."""
-    loop = asyncio.get_running_loop()
     answers = []
-    while (asked_at := loop.time()) < until:
+    while (asked_at := now()) < until:
         status, _ = await manager.get("/livez", limit=2)
         answers.append((asked_at, status))
         await until_time(asked_at + 1)
@@ -114,40 +113,38 @@ def answered_from(answers: list[tuple[float, int]]) -> float:
     return since
 
 
-def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
+@on_uvloop
+async def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    async def situation() -> None:
-        async with (
-            faulty_cluster() as cluster,
-            manager_of(cluster, tmp_path, files=(FILES, FILES)) as manager,
-        ):
-            await manager.until_it_leads()
-            flood = Flood(manager.port)
-            began = asyncio.get_running_loop().time()
-            try:
-                await flood.begin(CONNECTIONS - LATER)
-                probing = asyncio.create_task(probe(manager, began + PATIENCE))
-                rollouts = [await rolled_out_after(cluster, "first")]
-                # The daemon must open its connections again while others come.
-                cluster.cut_connections()
-                await flood.begin(LATER)
-                await until_time(began + PATIENCE - 10)
-                rollouts.append(await rolled_out_after(cluster, "second"))
-                answers = await probing
-                ended = sum(flood.ends.values())
-            finally:
-                await flood.end()
-            figures["rolled out after"] = rollouts
-            figures["/livez answers"] = dict(Counter(status for _, status in answers))
-            figures["/livez answers for good after"] = answered_from(answers) - began
-            figures["connections ended"] = dict(flood.ends)
-            figures["longest without a renewal"] = cluster.longest_without_renewal()
-            figures["daemon is running"] = manager.is_running
-            assert manager.is_running
-            assert cluster.longest_without_renewal() < RENEW_DEADLINE
-            assert max(rollouts) < 10
-            assert answered_from(answers) - began < PATIENCE - 5
-            assert ended == CONNECTIONS
-
-    on_uvloop(situation)
+    async with (
+        faulty_cluster() as cluster,
+        run_daemon(cluster.kubeconfig, tmp_path, files=(FILES, FILES)) as manager,
+    ):
+        await manager.until_it_leads()
+        flood = Flood(manager.port)
+        began = now()
+        try:
+            await flood.begin(CONNECTIONS - LATER)
+            probing = asyncio.create_task(probe(manager, began + PATIENCE))
+            rollouts = [await rolled_out_after(cluster, "first")]
+            # The daemon must open its connections again while others come.
+            cluster.cut_connections()
+            await flood.begin(LATER)
+            await until_time(began + PATIENCE - 10)
+            rollouts.append(await rolled_out_after(cluster, "second"))
+            answers = await probing
+            ended = sum(flood.ends.values())
+        finally:
+            await flood.end()
+        figures["rolled out after"] = rollouts
+        figures["/livez answers"] = dict(Counter(status for _, status in answers))
+        figures["/livez answers for good after"] = answered_from(answers) - began
+        figures["connections ended"] = dict(flood.ends)
+        figures["longest without a renewal"] = cluster.longest_without_renewal()
+        figures["daemon is running"] = manager.is_running
+        assert manager.is_running
+        assert cluster.longest_without_renewal() < RENEW_DEADLINE
+        assert max(rollouts) < 10
+        assert answered_from(answers) - began < PATIENCE - 5
+        assert ended == CONNECTIONS

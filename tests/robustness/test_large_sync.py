@@ -1,6 +1,5 @@
 """A stateful set with ten thousand pods: each of its syncs is one long turn."""
 
-import asyncio
 import copy
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from tests.controllers.apps.statefulset.builders import stateful_set_json
 from tests.robustness.cluster import FaultyCluster, faulty_cluster
-from tests.robustness.daemon import manager_of
+from tests.robustness.daemon import SHORT_LEASE, run_daemon
 from tests.robustness.settled_cluster import settled_pod
-from tests.robustness.situation import on_uvloop, until, until_time
+from tests.robustness.situation import now, on_uvloop, until, until_time
 
 pytestmark = pytest.mark.slow
 
@@ -21,12 +20,7 @@ SYNCS = 20
 EVERY = 0.5
 """Seconds from one change of the set to the next."""
 
-FLAGS = (
-    "--controllers=statefulset-controller",
-    "--leader-elect-lease-duration=5s",
-    "--leader-elect-renew-deadline=3s",
-    "--leader-elect-retry-period=1s",
-)
+FLAGS = ("--controllers=statefulset-controller", *SHORT_LEASE)
 
 
 async def fill(cluster: FaultyCluster) -> None:
@@ -76,31 +70,27 @@ def ready(cluster: FaultyCluster) -> int:
     return number
 
 
-def test_syncs_of_ten_thousand_pods_keep_the_lease_and_let_probes_be_answered(
+@on_uvloop
+async def test_syncs_of_ten_thousand_pods_keep_the_lease_and_let_probes_be_answered(
     tmp_path: Path, figures: dict[str, Any]
 ) -> None:
     """A lease of five seconds; the syncs leave no pause between them."""
-
-    async def situation() -> None:
-        async with faulty_cluster() as cluster:
-            await fill(cluster)
-            async with manager_of(cluster, tmp_path, *FLAGS) as manager:
-                await until(lambda: ready(cluster) == PODS, 60, "a first status")
-                took, statuses, used = [], set(), manager.cpu_time()
-                now = asyncio.get_running_loop().time
-                for number in range(SYNCS):
-                    began = now()
-                    touch(cluster, number)
-                    status, _ = await manager.get("/healthz")
-                    took.append(now() - began)
-                    statuses.add(status)
-                    await until_time(began + EVERY)
-                figures["CPU of a sync"] = (manager.cpu_time() - used) / SYNCS
-                figures["longest answer"] = max(took)
-                longest = cluster.longest_without_renewal()
-                figures["longest without a renewal"] = longest
-                assert statuses == {200}
-                assert max(took) < 1.0
-                assert longest < 3.0
-
-    on_uvloop(situation)
+    async with faulty_cluster() as cluster:
+        await fill(cluster)
+        async with run_daemon(cluster.kubeconfig, tmp_path, *FLAGS) as manager:
+            await until(lambda: ready(cluster) == PODS, 60, "a first status")
+            took, statuses, used = [], set(), manager.cpu_time()
+            for number in range(SYNCS):
+                began = now()
+                touch(cluster, number)
+                status, _ = await manager.get("/healthz")
+                took.append(now() - began)
+                statuses.add(status)
+                await until_time(began + EVERY)
+            figures["CPU of a sync"] = (manager.cpu_time() - used) / SYNCS
+            figures["longest answer"] = max(took)
+            longest = cluster.longest_without_renewal()
+            figures["longest without a renewal"] = longest
+            assert statuses == {200}
+            assert max(took) < 1.0
+            assert longest < 3.0

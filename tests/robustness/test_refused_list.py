@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from tests.robustness.cluster import Fault, FaultyCluster, faulty_cluster, refusal
-from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.daemon import Daemon, run_daemon
 from tests.robustness.objects import deployments, end_a_job, workload
 from tests.robustness.situation import on_uvloop, seconds_until
 
@@ -64,7 +64,8 @@ async def readiness(manager: Daemon, plural: str) -> str:
         ("configmaps", "", authority_is_published),
     ],
 )
-def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
+@on_uvloop
+async def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
     tmp_path: Path,
     figures: dict[str, object],
     plural: str,
@@ -72,30 +73,26 @@ def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
     done: Callable[[FaultyCluster], bool],
 ) -> None:
     """Only the controller that needs it waits, and starts when it may list."""
-
-    async def situation() -> None:
-        async with faulty_cluster() as cluster:
-            cluster.faults.append(refused(plural, group))
-            await end_a_job(cluster, "done")
-            async with manager_of(cluster, tmp_path) as manager:
-                await cluster.create(deployments("default"), workload("web", 3))
-                figures["rolled out after"] = rolled_out = await seconds_until(
-                    lambda: len(cluster.stored("pods", "default")) == 3, PATIENCE
-                )
-                figures["lease was taken"] = leads = bool(cluster.renewals())
-                live, _ = await manager.get("/livez")
-                figures["/livez"] = live
-                figures["/readyz"] = said = await readiness(manager, plural)
-                waited = not done(cluster)
-                cluster.faults.clear()
-                figures["started after being allowed"] = started = await seconds_until(
-                    lambda: done(cluster), RESTART
-                )
-            assert rolled_out < PATIENCE
-            assert leads
-            assert live == 200
-            assert "forbidden" in said
-            assert waited
-            assert started < RESTART
-
-    on_uvloop(situation)
+    async with faulty_cluster() as cluster:
+        cluster.faults.append(refused(plural, group))
+        await end_a_job(cluster, "done")
+        async with run_daemon(cluster.kubeconfig, tmp_path) as manager:
+            await cluster.create(deployments("default"), workload("web", 3))
+            figures["rolled out after"] = rolled_out = await seconds_until(
+                lambda: len(cluster.stored("pods", "default")) == 3, PATIENCE
+            )
+            figures["lease was taken"] = leads = bool(cluster.renewals())
+            live, _ = await manager.get("/livez")
+            figures["/livez"] = live
+            figures["/readyz"] = said = await readiness(manager, plural)
+            waited = not done(cluster)
+            cluster.faults.clear()
+            figures["started after being allowed"] = started = await seconds_until(
+                lambda: done(cluster), RESTART
+            )
+        assert rolled_out < PATIENCE
+        assert leads
+        assert live == 200
+        assert "forbidden" in said
+        assert waited
+        assert started < RESTART

@@ -26,7 +26,7 @@ from tests.controllers.identity.tokencleaner.builders import (
     bootstrap_token,
 )
 from tests.robustness.cluster import FaultyCluster, faulty_cluster
-from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.daemon import Daemon, run_daemon
 from tests.robustness.situation import on_uvloop, until
 
 pytestmark = pytest.mark.slow
@@ -162,7 +162,8 @@ async def shown_by(cluster: FaultyCluster, daemon: Daemon) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("algorithm", ["RSA", "EC"])
-def test_no_secret_is_shown(tmp_path: Path, algorithm: str) -> None:
+@on_uvloop
+async def test_no_secret_is_shown(tmp_path: Path, algorithm: str) -> None:
     """Not while it signs, fails to sign, or reloads a key, at any verbosity."""
 
     def new_key() -> Key:
@@ -183,37 +184,34 @@ def test_no_secret_is_shown(tmp_path: Path, algorithm: str) -> None:
         "-v=10",
     )
 
-    async def situation() -> None:
-        async with (
-            faulty_cluster() as cluster,
-            manager_of(cluster, tmp_path, *flags) as daemon,
-        ):
-            await daemon.until_it_leads()
-            await approved(cluster, "first")
-            await until(lambda: bool(certificate_of(cluster, "first")), 30, "first")
-            token = await fill(cluster)
-            await sign_for_newcomers(cluster)
-            await fail_to_sign(
-                cluster, daemon, Path(key).write_bytes, broken(authority, other)
-            )
-            secrets = [
-                *(line for each in keys for line in lines_of(each)),
-                *(text for each in keys for text in numbers_of(each)),
-                token,
-                token.rpartition(".")[2],
-                TOKEN_SECRET,
-                base64.b64encode(TOKEN_SECRET.encode()).decode(),
-                cluster.token,
-            ]
-            shown = await shown_by(cluster, daemon)
-        assert all(len(each) > 12 for each in secrets)
-        found = [
-            (where, secret)
-            for where, text in shown.items()
-            for secret in secrets
-            if secret in text
+    async with (
+        faulty_cluster() as cluster,
+        run_daemon(cluster.kubeconfig, tmp_path, *flags) as daemon,
+    ):
+        await daemon.until_it_leads()
+        await approved(cluster, "first")
+        await until(lambda: bool(certificate_of(cluster, "first")), 30, "first")
+        token = await fill(cluster)
+        await sign_for_newcomers(cluster)
+        await fail_to_sign(
+            cluster, daemon, Path(key).write_bytes, broken(authority, other)
+        )
+        secrets = [
+            *(line for each in keys for line in lines_of(each)),
+            *(text for each in keys for text in numbers_of(each)),
+            token,
+            token.rpartition(".")[2],
+            TOKEN_SECRET,
+            base64.b64encode(TOKEN_SECRET.encode()).decode(),
+            cluster.token,
         ]
-        assert found == []
-        assert certificate in shown["/flagz"]
-
-    on_uvloop(situation)
+        shown = await shown_by(cluster, daemon)
+    assert all(len(each) > 12 for each in secrets)
+    found = [
+        (where, secret)
+        for where, text in shown.items()
+        for secret in secrets
+        if secret in text
+    ]
+    assert found == []
+    assert certificate in shown["/flagz"]
