@@ -4,7 +4,8 @@ A file of ``tests/data/devcluster/scenarios`` has scenarios by their sentences. 
 a list of steps, or ``steps``, and besides
 
 * ``cluster``: the arguments of its cluster, and ``users``: their groups by their names;
-* ``nodes``: the arguments of its nodes, if it has any;
+* ``namespaces`` that are there, the arguments of its ``nodes``, if it has any, and the
+  ``controllers`` of its manager;
 * ``row`` and ``rows``: it is played with each row; ``$name`` or ``${name}`` stands for
   a value of the row.
 
@@ -35,7 +36,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -49,7 +50,7 @@ from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.scheme.patches import merge_patch
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import TOKEN, Cluster
+from tests.clusters import TOKEN, Cluster, make_config
 from tests.devcluster.registry.minimal import minimal
 from tests.devcluster.requests import call
 
@@ -93,8 +94,14 @@ async def play(cluster: Cluster, case: JSON, values: JSON) -> None:
         user = User(name, groups=(*groups, "system:authenticated"))
         cluster.server.tokens.add(name, user)
     player = _Player(cluster, dict(values))
-    nodes = cluster.nodes(**case["nodes"]) if "nodes" in case else nullcontext()
-    async with nodes:
+    for name in case.get("namespaces", ()):
+        cluster.add_namespace(name)
+    async with AsyncExitStack() as stack:
+        if "nodes" in case:
+            await stack.enter_async_context(cluster.nodes(**case["nodes"]))
+        if "controllers" in case:
+            config = make_config(controllers=tuple(case["controllers"]))
+            await stack.enter_async_context(cluster.manager(config))
         for step in _flat(case["steps"]):
             await player.play(step)
 

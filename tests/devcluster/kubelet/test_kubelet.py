@@ -1,10 +1,13 @@
-"""Kubelets run pods to their end."""
+"""What a kubelet remembers, and what it reports."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kubelet.kubelet import Kubelet
+from controller_manager.devcluster.kubelet.node_status import node_status
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import create_pod
@@ -34,3 +37,11 @@ async def test_nothing_is_remembered_of_pods_in_which_nothing_is_due(
     assert not kubelet._held
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_kubelet_reports_quantities_in_canonical_form() -> None:
+    """A server stores them so, and the next write of somebody else changes nothing."""
+    status = node_status({"metadata": {"name": "node-0"}}, 0, datetime.now(UTC))
+    for name in ("allocatable", "capacity"):
+        shown = {key: str(parse_quantity(each)) for key, each in status[name].items()}
+        assert status[name] == shown
