@@ -14,9 +14,9 @@ from controller_manager.client.rest.transport import Transport
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.doctor.checks import examine, local_checks
+from controller_manager.doctor.checks import examine
 from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import Level, Result, as_text, run_checks
+from controller_manager.doctor.finding import Level, Result, as_text
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
 from controller_manager.registry import registry
@@ -87,12 +87,6 @@ class Patient:
             [each for each in results if each.check == check]
         ).splitlines()
         return " ".join(line.split())
-
-    async def local_faults(self) -> list[str]:
-        results = await run_checks(
-            local_checks(self._config(), self.cluster.clock), _PATIENCE
-        )
-        return _not_ok(results)
 
     async def forbid(self, role: str, verb: str, resource: str) -> None:
         found = await self.cluster.client.get_json(CLUSTER_ROLES, "", role)

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import yaml
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
@@ -19,39 +23,21 @@ from controller_manager.doctor.finding import as_json, has_errors
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
+from tests.controllers.certificates.authorities import new_key, pem_of, write_authority
 from tests.doctor.patients import BINDINGS, ROLE_BINDINGS, Patient, lease, static_pod
 from tests.odd_discovery import NULL_VERBS, UNREADABLE, WithGroup
 
-UPSTREAM = "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
 DATA = Path(__file__).parents[1] / "data"
 GRANULAR = "DRAResourceClaimGranularStatusAuthorization"
-OWN = "host_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
+NAMES = {
+    "UPSTREAM": "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d",
+    "OWN": "host_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d",
+}
 
 
 @pytest.fixture
 async def patient(tmp_path: Path) -> Patient:
     return Patient(tmp_path)
-
-
-async def hold(patient: Patient, holder: str) -> None:
-    renewed = patient.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
-    body = json.dumps(lease(holder, renewed)).encode()
-    await patient.cluster.client.create_json(LEASES, "kube-system", body)
-
-
-def add_static_pod(
-    patient: Patient, *command: str, name: str = "", program: str = ""
-) -> None:
-    """Add the static pod of a manager; `name` is that of another node."""
-    kind = patient.cluster.server.catalogue.find("", "v1", "pods")
-    assert kind is not None
-    pod = dict(static_pod(*command))
-    if name:
-        pod["metadata"] |= {"name": f"kube-controller-manager-{name}"}
-        pod["spec"] |= {"nodeName": name}
-    if program:
-        pod["spec"]["containers"][0]["command"][0] = program
-    patient.cluster.server.objects.create(kind, "kube-system", pod)
 
 
 async def test_on_a_healthy_cluster_all_checks_are_ok(patient: Patient) -> None:
@@ -90,9 +76,9 @@ FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
 ROLES = {"MANAGER": MANAGER, "JOBS": "system:controller:job-controller"}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-async def test_each_fault_is_one_line(patient: Patient, name: str) -> None:
-    fault = FAULTS[name]
+async def prepare(patient: Patient, fault: JSON) -> None:
+    """Bring a fault about."""
+    cluster = patient.cluster
     if "forbid" in fault:
         role, verbs, resource = fault["forbid"]
         for verb in verbs:
@@ -100,12 +86,107 @@ async def test_each_fault_is_one_line(patient: Patient, name: str) -> None:
     if "unbind" in fault:
         namespace, binding = fault["unbind"]
         kind = ROLE_BINDINGS if namespace else BINDINGS
-        await patient.cluster.client.delete(kind, namespace, binding)
+        await cluster.client.delete(kind, namespace, binding)
+    if "unserved" in fault:
+        group, plural = fault["unserved"]
+        unserved = cluster.server.catalogue.find(group, "v1", plural)
+        assert unserved is not None
+        cluster.server.catalogue.remove(unserved)
+    if "holder" in fault:
+        now = f"{cluster.clock.now():%Y-%m-%dT%H:%M:%S}.000000Z"
+        renewed = "2020-01-01T00:00:00.000000Z" if "expired" in fault else now
+        body = json.dumps(lease(NAMES[fault["holder"]], renewed)).encode()
+        await cluster.client.create_json(LEASES, "kube-system", body)
+    for given in fault.get("pods", ()):
+        pods = cluster.server.catalogue.find("", "v1", "pods")
+        assert pods is not None
+        pod = dict(static_pod(*given["flags"]))
+        if name := given.get("name"):
+            pod["metadata"] |= {"name": f"kube-controller-manager-{name}"}
+            pod["spec"] |= {"nodeName": name}
+        if program := given.get("program"):
+            pod["spec"]["containers"][0]["command"][0] = program
+        cluster.server.objects.create(pods, "kube-system", pod)
+    if "pod" in fault:
+        patient.pod = OwnPod("kube-system", fault["pod"])
+    if not fault.get("reviews", True):
+        patient.reviewer = None
+
+
+def break_server(patient: Patient, fault: JSON) -> None:
+    handle = patient.cluster.server.handle
+
+    async def answer(request: Request) -> Any:
+        if fault.get("answers") == 0:
+            msg = f"{request.method} {request.path}: cannot connect"
+            raise TransportError(msg)
+        if "answers" in fault:
+            return Response(fault["answers"], {}, b"")
+        if "version" in fault and request.path == "/version":
+            version = json.dumps({"gitVersion": fault["version"]})
+            return Response(200, {}, version.encode())
+        return await handle(request)
+
+    patient.cluster.server.handle = answer  # type: ignore[method-assign]
+
+
+def break_files(
+    patient: Patient, fault: JSON, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """Break the files of the patient; return what stands for their names."""
+    key, certificate = Path(patient.key), Path(patient.certificate)
+    ends = patient.cluster.clock.now() + timedelta(days=fault.get("ends", 0))
+    if "ends" in fault:
+        write_authority(directory, ends=ends)
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == key:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    match fault.get("key"):
+        case "missing":
+            key.unlink()
+        case "forbidden":
+            monkeypatch.setattr(Path, "read_bytes", refuse)
+        case "pipe":
+            key.unlink()
+            os.mkfifo(key)
+        case "another":
+            key.write_bytes(pem_of(new_key()))
+        case "certificate":
+            shutil.copy(certificate, key)
+        case "no certificate":
+            certificate.write_bytes(b"-----BEGIN CERTIFICATE-----\nno\n")
+    return {
+        "<key>": str(key),
+        "<certificate>": str(certificate),
+        "<uid>": str(os.getuid()),
+        "<day>": f"{ends:%Y-%m-%d}",
+        **NAMES,
+    }
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_each_fault_is_one_line(
+    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    fault = FAULTS[name]
+    await prepare(patient, fault)
+    break_server(patient, fault)
+    words = break_files(patient, fault, tmp_path, monkeypatch)
+    expected = fault["faults"]
+    for word, meaning in words.items():
+        expected = [each.replace(word, meaning) for each in expected]
     flags = fault.get("flags", {})
     if check := fault.get("check"):
-        assert [await patient.line(check, **flags)] == fault["faults"]
+        assert [await patient.line(check, **flags)] == expected
     else:
-        assert await patient.faults(**flags) == fault["faults"]
+        assert await patient.faults(**flags) == expected
+    if "checks" in fault:
+        checks = [each.check for each in await patient.examined(**flags)]
+        assert checks == fault["checks"]
 
 
 NAMESPACED = {"bootstrap-signer", "token-cleaner"}
@@ -125,20 +206,6 @@ async def test_a_real_api_servers_roles_suffice(patient: Patient) -> None:
         }
     )
     assert await patient.faults() == []
-
-
-async def test_a_resource_that_is_not_served_is_one_line(patient: Patient) -> None:
-    catalogue = patient.cluster.server.catalogue
-    kind = catalogue.find("batch", "v1", "cronjobs")
-    assert kind is not None
-    catalogue.remove(kind)
-    assert await patient.faults() == [
-        (
-            "warning resources cronjob-controller would wait: the API server does not "
-            "serve batch/v1/cronjobs; mend: enable the API there, or give "
-            "--controllers=*,-cronjob-controller"
-        )
-    ]
 
 
 async def test_a_resource_not_served_has_a_definition(patient: Patient) -> None:
@@ -172,127 +239,7 @@ async def test_the_settings_of_authentication_may_not_be_read(patient: Patient) 
     assert await patient.faults(authentication_skip_lookup="true") == []
 
 
-async def test_two_lines_say_that_reviews_lack_kubeconfigs(patient: Patient) -> None:
-    patient.reviewer = None
-    assert [each.partition("; mend")[0] for each in await patient.faults()] == [
-        f"warning endpoints without --{each}-kubeconfig only members of "
-        "system:masters read /metrics"
-        for each in ("authentication", "authorization")
-    ]
-    assert await patient.faults(secure_port="0") == []
-
-
-# Leases
-
-
-@pytest.mark.parametrize(
-    ("holder", "kind"),
-    [(UPSTREAM, "kube-controller-manager"), (OWN, "a manager of this kind")],
-)
-async def test_the_holder_of_the_lease_is_named(
-    patient: Patient, holder: str, kind: str
-) -> None:
-    await hold(patient, holder)
-    assert await patient.line("lease") == (
-        "ok lease the lease kube-system/kube-controller-manager is held by "
-        f"'{holder}', {kind}; this manager takes it when that one stops"
-    )
-
-
-async def test_a_lease_that_has_expired_is_free(patient: Patient) -> None:
-    body = json.dumps(lease(UPSTREAM, "2020-01-01T00:00:00.000000Z")).encode()
-    await patient.cluster.client.create_json(LEASES, "kube-system", body)
-    assert await patient.line("lease") == (
-        "ok lease the lease kube-system/kube-controller-manager is free"
-    )
-
-
 OTHER = {"leader_elect_resource_name": "controller-manager"}
-
-
-async def test_two_makers_of_the_same_pods_are_an_error(patient: Patient) -> None:
-    await hold(patient, UPSTREAM)
-    add_static_pod(patient, "--v=2", "--controllers=*,tokencleaner", "--leader-elect")
-    line = await patient.line("other managers", controllers="job,ttl", **OTHER)
-    assert line == (
-        f"error other managers '{UPSTREAM}' runs the same controllers under another "
-        "lease: job-controller, ttl-controller; mend: give kube-controller-manager "
-        "--controllers=*,-job-controller,-ttl-controller"
-    )
-    line = await patient.line("other managers", controllers="ttl", **OTHER)
-    assert line.startswith("warning other managers")
-
-
-async def test_a_manager_without_our_controllers_is_well(patient: Patient) -> None:
-    await hold(patient, UPSTREAM)
-    add_static_pod(patient, "--controllers", "*,-job", "--controllers=-ttl-controller")
-    line = await patient.line("other managers", controllers="job,ttl", **OTHER)
-    assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
-
-
-async def test_the_flags_of_the_leader_count(patient: Patient) -> None:
-    """The others stand by, perhaps before their upgrade."""
-    await hold(patient, UPSTREAM)
-    add_static_pod(patient, "--controllers=*")
-    add_static_pod(patient, "--controllers=*,-job", name="host")
-    line = await patient.line("other managers", controllers="job", **OTHER)
-    assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
-
-
-async def test_the_flags_of_our_kind_count_as_well(patient: Patient) -> None:
-    """It may hold upstream's lease, from kubeadm's manifest with another image."""
-    await hold(patient, OWN)
-    program = "/usr/bin/controller-manager"
-    add_static_pod(patient, "--controllers=*,-job", program=program)
-    line = await patient.line("other managers", controllers="job", **OTHER)
-    assert line == f"ok other managers '{OWN}' leads, and runs other controllers"
-
-
-async def test_a_manager_without_controllers_stands_by(patient: Patient) -> None:
-    """Under kube-controller-manager's lease no process would run the controllers."""
-    await hold(patient, UPSTREAM)
-    line = "controllers no controller starts; mend: name one in --controllers"
-    assert await patient.faults(controllers="", **OTHER) == [f"warning {line}"]
-    assert await patient.faults(controllers="") == [f"error {line}"]
-
-
-async def test_unknown_flags_are_a_warning(patient: Patient) -> None:
-    await hold(patient, UPSTREAM)
-    line = await patient.line("other managers", controllers="job", **OTHER)
-    assert line == (
-        f"warning other managers '{UPSTREAM}' leads, and the controllers that it runs "
-        "are unknown; mend: look that its --controllers leaves out what runs here"
-    )
-
-
-# The version, the pod, and an API server that does not answer
-
-
-@pytest.mark.parametrize(
-    ("version", "emulated", "line"),
-    [
-        ("v1.36.0", "1.36", "ok version the API server has v1.36.0"),
-        ("v1.33.9-eks-1", "1.33", "ok version the API server has v1.33.9-eks-1"),
-        ("v1.34.1", "1.36", "warning version the API server has v1.34.1"),
-        ("v1.32.5", "1.33", "error version the API server has v1.32.5"),
-        ("v1.37.0", "1.36", "warning version the API server has v1.37.0"),
-        ("v1.38.0", "1.36", "error version the API server has v1.38.0"),
-        ("odd", "1.36", "warning version the version of the API server is odd"),
-    ],
-)
-async def test_the_version_of_the_api_server_is_judged(
-    patient: Patient, version: str, emulated: str, line: str
-) -> None:
-    handle = patient.cluster.server.handle
-
-    async def answer(request: Request) -> Any:
-        if request.path == "/version":
-            return Response(200, {}, json.dumps({"gitVersion": version}).encode())
-        return await handle(request)
-
-    patient.cluster.server.handle = answer  # type: ignore[method-assign]
-    found = await patient.line("version", emulated_version=emulated)
-    assert found.startswith(line)
 
 
 def add_owned(patient: Patient, kind: str, name: str, owner: Any, **parts: Any) -> Any:
@@ -335,47 +282,6 @@ async def test_a_pod_that_needs_its_controllers_is_an_error(patient: Patient) ->
     assert await patient.line("own pod", controllers="ttl") == (
         "ok own pod kube-system/d-1-x is made by ReplicaSet of Deployment"
     )
-
-
-async def test_a_pod_that_cannot_be_found_is_a_warning(patient: Patient) -> None:
-    patient.pod = OwnPod("kube-system", "node-1")
-    assert await patient.faults() == [
-        (
-            "warning own pod no pod kube-system/node-1 can be read; mend: set "
-            "POD_NAMESPACE and POD_NAME to those of this pod"
-        )
-    ]
-
-
-@pytest.mark.parametrize(
-    ("answer", "line"),
-    [
-        (
-            401,
-            (
-                "error server the API server at in-memory answered 401 to /healthz; "
-                "mend: check the credentials, and the role system:public-info-viewer"
-            ),
-        ),
-        (500, "error server the API server at in-memory answered 500 to /healthz"),
-        (None, "error server GET /healthz: cannot connect"),
-    ],
-)
-async def test_an_api_server_that_does_not_answer_is_one_line(
-    patient: Patient, answer: int | None, line: str
-) -> None:
-    """The checks that need it are left out."""
-
-    async def refuse(request: Request) -> Response:
-        if answer is None:
-            msg = f"{request.method} {request.path}: cannot connect"
-            raise TransportError(msg)
-        return Response(answer, {}, b"")
-
-    patient.cluster.server.handle = refuse  # type: ignore[method-assign]
-    results = await patient.examined()
-    assert [each.check for each in results] == ["flags", "keys", "server"]
-    assert await patient.faults() == [line]
 
 
 @pytest.mark.looptime
