@@ -93,29 +93,6 @@ def test_a_gate_without_an_effect_here_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "PodDeletonCost=true",
-            "unrecognized feature gate: PodDeletonCost; did you mean PodDeletionCost?",
-        ),
-        ("Q=true", "unrecognized feature gate: Q"),
-        ("wardle:A=true", "invalid argument: component not registered: wardle"),
-        (
-            "kube:PodDeletionCost=false,WatchListClient=false",
-            (
-                "invalid argument: set kube feature gates with default empty prefix or "
-                "kube: prefix consistently, do not mix use"
-            ),
-        ),
-    ],
-)
-def test_a_gate_unknown_to_upstream_ends_the_start(text: str, expected: str) -> None:
-    """In upstream's words, with the nearest name."""
-    assert problems(f"--feature-gates={text}") == [f"--feature-gates: {expected}"]
-
-
-@pytest.mark.parametrize(
     "name", [gate.name for gate in registry().gates if gate.locked]
 )
 def test_a_locked_gate_has_one_value(name: str) -> None:
@@ -135,15 +112,6 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
     )
 
 
-def test_a_locked_gate_without_an_effect_here_is_refused_as_well() -> None:
-    assert problems("--feature-gates=GitRepoVolumeDriver=true") == [
-        (
-            "--feature-gates: cannot set feature gate GitRepoVolumeDriver to true, "
-            "feature is locked to false"
-        )
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "enabled"),
     [
@@ -158,32 +126,6 @@ def test_a_gate_needs_those_that_it_depends_on(text: str, enabled: list[str]) ->
         "disabled: [AtomicFIFO]"
         for name in enabled
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "needed"),
-    [
-        ("WorkloadWithJob=true", "WorkloadWithJob", "GenericWorkload"),
-        (
-            "PodLevelResources=false",
-            "InPlacePodLevelResourcesVerticalScaling",
-            "PodLevelResources",
-        ),
-        (
-            "DRAWorkloadResourceClaims=true",
-            "DRAWorkloadResourceClaims",
-            "GenericWorkload",
-        ),
-    ],
-)
-def test_an_unmet_dependency_ends_the_start(text: str, name: str, needed: str) -> None:
-    """Also if this build heeds only one of the two gates."""
-    assert problems(f"--feature-gates={text}") == [
-        (
-            f"--feature-gates: {name} is enabled, but depends on features that are "
-            f"disabled: [{needed}]"
-        )
-    ]
 
 
 def test_resizing_pods_as_a_whole_is_disabled_with_their_resources() -> None:

@@ -3,141 +3,29 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from controller_manager.options.config import Config
 from tests.cli.test_cli import config_of, refused, run
 
-TAKEN = [
-    ("emulated-version", "v1.36", "[v1.36]"),
-    ("emulated-version", "kube=v1.35", "[kube=v1.35]"),
-    ("emulated-version", "1.34.0", "[1.34.0]"),
-    ("min-compatibility-version", "v1.35", "[v1.35]"),
-    ("concurrent-deployment-syncs", "0x5", "5"),
-    ("concurrent-deployment-syncs", "1_0", "10"),
-    ("concurrent-deployment-syncs", "024", "20"),
-    ("concurrent-deployment-syncs", "0o17", "15"),
-    ("concurrent-deployment-syncs", "0b11", "3"),
-    ("concurrent-deployment-syncs", "+7", "7"),
-    ("secure-port", "0", "0"),
-    ("kube-api-qps", "0x1p4", "16"),
-    ("kube-api-qps", "2e1", "20"),
-    ("kube-api-qps", ".5", "0.5"),
-    ("tls-curve-preferences", "0x1d", "[29]"),
-    ("leader-elect-resource-name", "", ""),
-    ("node-monitor-period", "-1s", "-1s"),
-    ("route-reconciliation-period", "1500μs", "1.5ms"),
-    ("cloud-provider", "external", "external"),
-    ("cidr-allocator-type", "RangeAllocator", "RangeAllocator"),
-    ("log-flush-frequency", "1ns", "1ns"),
-    ("v", "007", "7"),
-    ("vmodule", "a=1,,b=02", "a=1,b=02"),
-    ("bind-address", " 127.0.0.1 ", "127.0.0.1"),
-    ("tls-sni-cert-key", "a,b;c,d:x, y", "[a,b,c,d:x, y]"),
-    ("disabled-metrics", '"a",b', "[a,b]"),
-]
-"""A flag, a value that upstream takes, and what /flagz shows of it."""
+VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
 
-REFUSED = [
-    ("emulated-version", "1.37", "'1.37' is not a version from 1.33 to 1.36"),
-    ("emulated-version", "2.36", "'2.36' is not a version from 1.33 to 1.36"),
-    ("emulated-version", "1.36.1", "'1.36.1' is not a version from 1.33 to 1.36"),
-    ("emulated-version", "wardle=1.36", "component not registered: wardle"),
-    (
-        "emulated-version",
-        "1.35,kube=1.36",
-        "duplicate version flag, kube=1.35 and kube=1.36",
-    ),
-    (
-        "concurrent-deployment-syncs",
-        "1__0",
-        "invalid argument: not a whole number: '1__0'",
-    ),
-    ("concurrent-deployment-syncs", "09", "invalid argument: not a whole number: '09'"),
-    ("concurrent-deployment-syncs", "٣", "invalid argument: not a whole number: '٣'"),
-    (
-        "concurrent-deployment-syncs",
-        "0x80000000",
-        "invalid argument: out of range: 2147483648",
-    ),
-    ("kube-api-qps", " 5", "invalid argument: not a number: ' 5'"),
-    ("tls-curve-preferences", "", "invalid argument: not a whole number: ''"),
-    (
-        "min-resync-period",
-        "+-1s",
-        "invalid argument: not a duration: '+-1s'; write it as 10s, 1m30s or 12h",
-    ),
-    (
-        "cloud-provider",
-        "aws",
-        (
-            'must be empty or "external", not "aws": no cloud provider is part of '
-            "kube-controller-manager any more"
-        ),
-    ),
-    ("cidr-allocator-type", "Foo", 'must be "RangeAllocator", not "Foo"'),
-    ("log-flush-frequency", "0", "must be longer than 0s, it is 0s"),
-    ("log-flush-frequency", "-1s", "must be longer than 0s, it is -1s"),
-    (
-        "allow-metric-labels-manifest",
-        "/nonexistent/labels",
-        "/nonexistent/labels: No such file or directory",
-    ),
-    (
-        "leader-migration-config",
-        "/nonexistent/migration",
-        "/nonexistent/migration: No such file or directory",
-    ),
-    (
-        "tls-sni-cert-key",
-        "a,b:",
-        "'a,b:' must be written as certfile,keyfile or certfile,keyfile:name,name",
-    ),
-    ("v", "+2", "invalid argument: not a whole number: '+2'"),
-    ("v", "0x2", "invalid argument: not a whole number: '0x2'"),
-    ("vmodule", "a=+1", "a=+1: not a whole number"),
-    (
-        "log-json-split-stream",
-        "true",
-        (
-            "Feature LoggingAlphaOptions is disabled; "
-            "give --feature-gates=LoggingAlphaOptions=true as well"
-        ),
-    ),
-    (
-        "log-text-split-stream",
-        "true",
-        (
-            "Feature LoggingAlphaOptions is disabled; "
-            "give --feature-gates=LoggingAlphaOptions=true as well"
-        ),
-    ),
-    (
-        "log-text-info-buffer-size",
-        "64Ki",
-        (
-            "Feature LoggingAlphaOptions is disabled; "
-            "give --feature-gates=LoggingAlphaOptions=true as well"
-        ),
-    ),
-    (
-        "bind-address",
-        "fe80::1%eth0",
-        "invalid argument: not an IP address: 'fe80::1%eth0'",
-    ),
-]
-"""A flag, a value that upstream refuses, and the problem that is named."""
+
+def rows(of: str) -> list[tuple[str, str, str]]:
+    found = VALUES[of].items()
+    return [(flag, text, said) for flag, each in found for text, said in each.items()]
 
 
 def shown(flag: str, text: str) -> str:
     return config_of({flag: [text]}).flags[flag]
 
 
-@pytest.mark.parametrize(("flag", "text", "value"), TAKEN)
+@pytest.mark.parametrize(("flag", "text", "value"), rows("taken"))
 def test_a_value_that_upstream_takes_is_taken(flag: str, text: str, value: str) -> None:
     assert shown(flag, text) == value
 
 
-@pytest.mark.parametrize(("flag", "text", "problem"), REFUSED)
+@pytest.mark.parametrize(("flag", "text", "problem"), rows("refused"))
 def test_upstreams_refusals_are_ours(flag: str, text: str, problem: str) -> None:
     assert refused({flag: [text]}) == (f"--{flag}: {problem}",)
 
