@@ -13,6 +13,7 @@ from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.serving.certificates import self_signed
+from tests.client.identity.test_credentials import kubeconfig
 from tests.clusters import EPOCH
 
 CLOCK = LoopClock(EPOCH)
@@ -28,16 +29,9 @@ def _loaded(
     **cluster: Any,
 ) -> Credentials:
     named = {key.replace("_", "-"): value for key, value in cluster.items()}
-    config = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": server, **named}}],
-        "users": [{"name": "u", "user": user}],
-    }
-    file = path / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
+    file = kubeconfig(path, user, {"server": server, **named})
     logger = make_logger(stream=log) if log else None
-    return load_credentials(str(file), master, CLOCK, logger=logger)
+    return load_credentials(file, master, CLOCK, logger=logger)
 
 
 def _pair() -> dict[str, str]:

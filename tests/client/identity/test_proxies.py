@@ -4,11 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
-from controller_manager.client.identity.credentials import Credentials, load_credentials
+from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.client.identity.proxies import environment_proxy
 from controller_manager.client.rest.errors import TransportError
@@ -16,6 +15,7 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.urls import has_user, without_user
+from tests.client.identity.test_credentials import kubeconfig
 
 PROXY = "http://proxy:3128"
 
@@ -99,17 +99,6 @@ def test_a_bad_variable_is_named_and_its_password_is_not() -> None:
 CLOCK = SystemClock()
 
 
-def kubeconfig(directory: Path, **cluster: str) -> str:
-    file = directory / "kubeconfig"
-    config = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-    }
-    file.write_text(yaml.safe_dump(config))
-    return str(file)
-
-
 @pytest.mark.parametrize(
     ("url", "is_user_in_it", "shown"),
     [
@@ -130,31 +119,9 @@ def test_a_user_in_a_url_is_found(url: str, is_user_in_it: bool, shown: str) -> 
     assert (has_user(url), without_user(url)) == (is_user_in_it, shown)
 
 
-@pytest.mark.parametrize(
-    ("server", "shown"),
-    [
-        ("https://jane:s3cret@h:6443", "https://h:6443"),
-        ("https://jane@h:6443", "https://h:6443"),
-        ("ftp://jane:s3cret@h", "ftp://h"),
-        ("https://jane:s3/cret@h", "https://h"),
-    ],
-)
-def test_a_server_with_a_user_is_refused_without_its_password(
-    tmp_path: Path, server: str, shown: str
-) -> None:
-    """One line says where the user belongs instead."""
-    path = kubeconfig(tmp_path, server=server)
-    with pytest.raises(ConfigError) as caught:
-        load_credentials(path, "", CLOCK)
-    assert str(caught.value) == (
-        f"server '{shown}': the URL must not hold a user name or a password; "
-        "give them in the user section of a kubeconfig"
-    )
-
-
 def test_a_master_with_a_user_is_refused_without_its_password(tmp_path: Path) -> None:
     """With or without a scheme, and before the flags are logged."""
-    path = kubeconfig(tmp_path, server="https://h")
+    path = kubeconfig(tmp_path, cluster={"server": "https://h"})
     for master in ("https://jane:s3cret@h", "jane:s3cret@h"):
         for arguments in (
             [f"--master={master}"],
@@ -169,42 +136,6 @@ def test_a_master_with_a_user_is_refused_without_its_password(tmp_path: Path) ->
                     "give them in the user section of a kubeconfig\n"
                 ),
             )
-
-
-@pytest.mark.parametrize(
-    ("proxy", "message"),
-    [
-        (
-            "socks5://jane:s3cret@proxy:1",
-            (
-                "proxy-url 'socks5://proxy:1': only http:// and https:// proxies are "
-                "supported"
-            ),
-        ),
-        (
-            "http://jane:s3cret@:1",
-            "proxy-url 'http://:1': it needs a host, and a port from 0 to 65535",
-        ),
-        (
-            "http://jane:s3/cret@proxy",
-            "proxy-url 'http://proxy': it needs a host, and a port from 0 to 65535",
-        ),
-        (
-            "http://jane:s3cret@proxy:port",
-            (
-                "proxy-url 'http://proxy:port': it needs a host, and a port from 0 to "
-                "65535"
-            ),
-        ),
-    ],
-)
-def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
-    tmp_path: Path, proxy: str, message: str
-) -> None:
-    path = kubeconfig(tmp_path, server="https://h", **{"proxy-url": proxy})
-    with pytest.raises(ConfigError) as caught:
-        load_credentials(path, "", CLOCK)
-    assert str(caught.value) == message
 
 
 async def _failure(proxy: str) -> tuple[str, str]:
