@@ -21,130 +21,67 @@ from controller_manager import api
 from controller_manager.api.meta import APIStruct, CompleteObject, Projection, Resource
 from controller_manager.api.scalars import IntOrString
 
-MODELS: Final = {
-    "CertificateSigningRequest": "V1CertificateSigningRequest",
-    "ClusterRole": "V1ClusterRole",
+ODD_MODELS: Final = {
     "ClusterTrustBundle": "V1beta1ClusterTrustBundle",
-    "ConfigMap": "V1ConfigMap",
-    "ControllerRevision": "V1ControllerRevision",
-    "CronJob": "V1CronJob",
-    "DaemonSet": "V1DaemonSet",
-    "Deployment": "V1Deployment",
-    "EndpointSlice": "V1EndpointSlice",
-    "Endpoints": "V1Endpoints",
     "Event": "CoreV1Event",
     "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
-    "Job": "V1Job",
-    "Lease": "V1Lease",
     "LeaseCandidate": "V1beta1LeaseCandidate",
-    "Namespace": "V1Namespace",
-    "PersistentVolume": "V1PersistentVolume",
-    "PersistentVolumeClaim": "V1PersistentVolumeClaim",
-    "PodDisruptionBudget": "V1PodDisruptionBudget",
     "PodGroup": "V1alpha2PodGroup",
-    "ReplicaSet": "V1ReplicaSet",
-    "ReplicationController": "V1ReplicationController",
     "ResourcePoolStatusRequest": "V1alpha3ResourcePoolStatusRequest",
-    "ResourceQuota": "V1ResourceQuota",
-    "Scale": "V1Scale",
-    "Secret": "V1Secret",
-    "ServiceAccount": "V1ServiceAccount",
-    "ServiceCIDR": "V1ServiceCIDR",
-    "StatefulSet": "V1StatefulSet",
     "StorageVersion": "V1alpha1StorageVersion",
     "StorageVersionMigration": "V1beta1StorageVersionMigration",
-    "SelfSubjectAccessReview": "V1SelfSubjectAccessReview",
-    "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
-    "TokenReview": "V1TokenReview",
-    "VolumeAttachment": "V1VolumeAttachment",
-    "VolumeAttributesClass": "V1VolumeAttributesClass",
 }
-"""The model of each complete type."""
 
 LEFT_OUT: Final = {"V1ObjectMeta.managedFields"}
 """The fields that complete types lack: a server keeps its own if a PUT lacks them."""
 
 ZERO_SAYS_MORE: Final = {
-    "CoreV1EndpointPort.appProtocol",
-    "V1ConfigMap.immutable",
-    "V1CronJobSpec.failedJobsHistoryLimit",
-    "V1CronJobSpec.startingDeadlineSeconds",
-    "V1CronJobSpec.successfulJobsHistoryLimit",
-    "V1CronJobSpec.suspend",
-    "V1CronJobSpec.timeZone",
-    "V1DaemonSetSpec.revisionHistoryLimit",
-    "V1DaemonSetStatus.collisionCount",
-    "V1DeploymentSpec.progressDeadlineSeconds",
-    "V1DeploymentSpec.replicas",
-    "V1DeploymentSpec.revisionHistoryLimit",
-    "V1DeploymentStatus.collisionCount",
-    "V1DeploymentStatus.terminatingReplicas",
-    "DiscoveryV1EndpointPort.appProtocol",
-    "DiscoveryV1EndpointPort.name",
-    "DiscoveryV1EndpointPort.port",
-    "DiscoveryV1EndpointPort.protocol",
-    "V1Endpoint.hostname",
-    "V1Endpoint.nodeName",
-    "V1Endpoint.zone",
-    "V1EndpointAddress.nodeName",
-    "V1EndpointConditions.ready",
-    "V1EndpointConditions.serving",
-    "V1EndpointConditions.terminating",
-    "V1JobSpec.activeDeadlineSeconds",
-    "V1JobSpec.backoffLimit",
-    "V1JobSpec.backoffLimitPerIndex",
-    "V1JobSpec.completionMode",
-    "V1JobSpec.completions",
-    "V1JobSpec.managedBy",
-    "V1JobSpec.manualSelector",
-    "V1JobSpec.maxFailedIndexes",
-    "V1JobSpec.parallelism",
-    "V1JobSpec.podReplacementPolicy",
-    "V1JobSpec.suspend",
-    "V1JobSpec.ttlSecondsAfterFinished",
-    "V1JobStatus.failedIndexes",
-    "V1JobStatus.ready",
-    "V1JobStatus.terminating",
-    "V1LeaseSpec.holderIdentity",
-    "V1LeaseSpec.leaseDurationSeconds",
-    "V1LeaseSpec.leaseTransitions",
-    "V1LeaseSpec.preferredHolder",
-    "V1LeaseSpec.strategy",
-    "V1ObjectMeta.deletionGracePeriodSeconds",
-    "V1OwnerReference.blockOwnerDeletion",
-    "V1OwnerReference.controller",
-    "V1PodFailurePolicyOnExitCodesRequirement.containerName",
-    "V1ReplicaSetSpec.replicas",
-    "V1ReplicaSetStatus.terminatingReplicas",
-    "V1ReplicationControllerSpec.replicas",
-    "V1RollingUpdateDaemonSet.maxSurge",
-    "V1RollingUpdateDaemonSet.maxUnavailable",
-    "V1RollingUpdateDeployment.maxSurge",
-    "V1RollingUpdateDeployment.maxUnavailable",
-    "V1RollingUpdateStatefulSetStrategy.maxUnavailable",
-    "V1RollingUpdateStatefulSetStrategy.partition",
-    "V1Secret.immutable",
-    "V1ServiceAccount.automountServiceAccountToken",
-    "V1StatefulSetSpec.replicas",
-    "V1StatefulSetSpec.revisionHistoryLimit",
-    "V1StatefulSetStatus.collisionCount",
-    "V1SuccessPolicyRule.succeededCount",
-    "V1SuccessPolicyRule.succeededIndexes",
-    "V1TokenRequestSpec.expirationSeconds",
-    "V1VolumeAttachmentSource.persistentVolumeName",
-    "V1VolumeError.errorCode",
-    "V1alpha1StorageVersionStatus.commonEncodingVersion",
-    "V1alpha3PoolStatus.allocatedDevices",
-    "V1alpha3PoolStatus.availableDevices",
-    "V1alpha3PoolStatus.nodeName",
-    "V1alpha3PoolStatus.resourceSliceCount",
-    "V1alpha3PoolStatus.totalDevices",
-    "V1alpha3PoolStatus.unavailableDevices",
-    "V1alpha3PoolStatus.validationError",
-    "V1alpha3ResourcePoolStatusRequestSpec.limit",
-    "V1alpha3ResourcePoolStatusRequestSpec.poolName",
-    "V1alpha3ResourcePoolStatusRequestStatus.poolCount",
+    f"{model}.{name}"
+    for model, *names in map(
+        str.split,
+        """CoreV1EndpointPort appProtocol
+V1ConfigMap immutable
+V1CronJobSpec failedJobsHistoryLimit startingDeadlineSeconds
+V1CronJobSpec successfulJobsHistoryLimit suspend timeZone
+V1DaemonSetSpec revisionHistoryLimit
+V1DaemonSetStatus collisionCount
+V1DeploymentSpec progressDeadlineSeconds replicas revisionHistoryLimit
+V1DeploymentStatus collisionCount terminatingReplicas
+DiscoveryV1EndpointPort appProtocol name port protocol
+V1Endpoint hostname nodeName zone
+V1EndpointAddress nodeName
+V1EndpointConditions ready serving terminating
+V1JobSpec activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode
+V1JobSpec completions managedBy manualSelector maxFailedIndexes parallelism
+V1JobSpec podReplacementPolicy suspend ttlSecondsAfterFinished
+V1JobStatus failedIndexes ready terminating
+V1LeaseSpec holderIdentity leaseDurationSeconds leaseTransitions preferredHolder
+V1LeaseSpec strategy
+V1ObjectMeta deletionGracePeriodSeconds
+V1OwnerReference blockOwnerDeletion controller
+V1PodFailurePolicyOnExitCodesRequirement containerName
+V1ReplicaSetSpec replicas
+V1ReplicaSetStatus terminatingReplicas
+V1ReplicationControllerSpec replicas
+V1RollingUpdateDaemonSet maxSurge maxUnavailable
+V1RollingUpdateDeployment maxSurge maxUnavailable
+V1RollingUpdateStatefulSetStrategy maxUnavailable partition
+V1Secret immutable
+V1ServiceAccount automountServiceAccountToken
+V1StatefulSetSpec replicas revisionHistoryLimit
+V1StatefulSetStatus collisionCount
+V1SuccessPolicyRule succeededCount succeededIndexes
+V1TokenRequestSpec expirationSeconds
+V1VolumeAttachmentSource persistentVolumeName
+V1VolumeError errorCode
+V1alpha1StorageVersionStatus commonEncodingVersion
+V1alpha3PoolStatus allocatedDevices availableDevices nodeName resourceSliceCount
+V1alpha3PoolStatus totalDevices unavailableDevices validationError
+V1alpha3ResourcePoolStatusRequestSpec limit poolName
+V1alpha3ResourcePoolStatusRequestStatus poolCount""".splitlines(),
+    )
+    for name in names
 }
 """Pointers of the Go types: 0, false and "" are values there, absence is another.
 
@@ -170,6 +107,7 @@ def complete_types() -> dict[str, type[CompleteObject]]:
 
 
 COMPLETE: Final = complete_types()
+MODELS: Final = {name: ODD_MODELS.get(name, f"V1{name}") for name in COMPLETE}
 
 
 def wire_fields(model: str) -> dict[str, str]:
@@ -227,11 +165,6 @@ def struct_differences(ours: type[APIStruct], model: str) -> list[str]:
     for name in theirs.keys() & own.keys():
         found += differences(own[name], theirs[name], f"{model}.{name}")
     return found
-
-
-def test_every_complete_type_has_a_model_to_be_compared_with() -> None:
-    """A new one must be added to the table above."""
-    assert MODELS.keys() == COMPLETE.keys()
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

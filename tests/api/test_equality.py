@@ -5,6 +5,7 @@ import json
 from fractions import Fraction
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,40 +17,29 @@ from controller_manager.api.core.pod_templates import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 
-CLAIM_SPEC = {"resources": {"requests": {"storage": "AMOUNT"}}}
-DIVISOR = {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "AMOUNT"}}
-TEMPLATE: JSON = {
-    "metadata": {"labels": {"app": "web", "divisor": "1", "sizeLimit": "1k"}},
-    "spec": {
-        "overhead": {"cpu": "AMOUNT"},
-        "resources": {"limits": {"cpu": "AMOUNT"}, "requests": {"cpu": "AMOUNT"}},
-        "containers": [
-            {
-                "name": "c",
-                "image": "app:v1",
-                "resources": {
-                    "limits": {"memory": "AMOUNT"},
-                    "claims": [{"name": "d"}],
-                },
-                "env": [{"name": "CPUS", "valueFrom": DIVISOR}],
-            }
-        ],
-        "initContainers": [
-            {"name": "i", "resources": {"requests": {"example.com/x": "AMOUNT"}}}
-        ],
-        "volumes": [
-            {"name": "scratch", "emptyDir": {"sizeLimit": "AMOUNT"}},
-            {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}},
-            {"name": "info", "downwardAPI": {"items": [{"path": "p", **DIVISOR}]}},
-            {
-                "name": "all",
-                "projected": {
-                    "sources": [{"downwardAPI": {"items": [{"path": "p", **DIVISOR}]}}]
-                },
-            },
-        ],
-    },
-}
+TEMPLATE: JSON = yaml.safe_load("""
+metadata: {labels: {app: web, divisor: '1', sizeLimit: 1k}}
+spec:
+  overhead: {cpu: AMOUNT}
+  resources: {limits: {cpu: AMOUNT}, requests: {cpu: AMOUNT}}
+  containers:
+    - name: c
+      image: app:v1
+      resources: {limits: {memory: AMOUNT}, claims: [{name: d}]}
+      env:
+        - name: CPUS
+          valueFrom: &divided
+            resourceFieldRef: {resource: limits.cpu, divisor: AMOUNT}
+  initContainers: [{name: i, resources: {requests: {example.com/x: AMOUNT}}}]
+  volumes:
+    - {name: scratch, emptyDir: {sizeLimit: AMOUNT}}
+    - name: own
+      ephemeral:
+        volumeClaimTemplate: {spec: {resources: {requests: {storage: AMOUNT}}}}
+    - {name: info, downwardAPI: {items: [{<<: *divided, path: p}]}}
+    - name: all
+      projected: {sources: [{downwardAPI: {items: [{<<: *divided, path: p}]}}]}
+""")
 """A template with every place in which a pod may have a quantity."""
 
 

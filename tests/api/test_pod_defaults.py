@@ -4,6 +4,7 @@ import copy
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
@@ -40,40 +41,37 @@ def test_what_somebody_has_chosen_stays() -> None:
 
 
 def test_a_container_gets_its_defaults() -> None:
-    container: JSON = {
-        "name": "c",
-        "image": "app:v1",
-        "ports": [{"containerPort": 80}],
-        "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.n"}}}],
-        "livenessProbe": {"httpGet": {"port": 80}},
-        "readinessProbe": {"grpc": {"port": 81}, "periodSeconds": 5},
-        "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
-    }
-    (made,) = filled(initContainers=[container])["initContainers"]
-    get = {"port": 80, "path": "/", "scheme": "HTTP"}
-    probe = {"timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3}
-    assert made == {
-        "name": "c",
-        "image": "app:v1",
-        "resources": {},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-        "imagePullPolicy": "IfNotPresent",
-        "ports": [{"containerPort": 80, "protocol": "TCP"}],
-        "env": [
-            {
-                "name": "N",
-                "valueFrom": {"fieldRef": {"fieldPath": "spec.n", "apiVersion": "v1"}},
-            }
-        ],
-        "livenessProbe": {**probe, "httpGet": get, "periodSeconds": 10},
-        "readinessProbe": {
-            **probe,
-            "grpc": {"port": 81, "service": ""},
-            "periodSeconds": 5,
-        },
-        "lifecycle": {"preStop": {"httpGet": get}},
-    }
+    container, expected = yaml.safe_load("""
+- name: c
+  image: app:v1
+  ports: [{containerPort: 80}]
+  env: [{name: N, valueFrom: {fieldRef: {fieldPath: spec.n}}}]
+  livenessProbe: {httpGet: {port: 80}}
+  readinessProbe: {grpc: {port: 81}, periodSeconds: 5}
+  lifecycle: {preStop: {httpGet: {port: 80}}}
+- name: c
+  image: app:v1
+  resources: {}
+  terminationMessagePath: /dev/termination-log
+  terminationMessagePolicy: File
+  imagePullPolicy: IfNotPresent
+  ports: [{containerPort: 80, protocol: TCP}]
+  env: [{name: N, valueFrom: {fieldRef: {fieldPath: spec.n, apiVersion: v1}}}]
+  livenessProbe:
+    timeoutSeconds: 1
+    successThreshold: 1
+    failureThreshold: 3
+    httpGet: &get {port: 80, path: /, scheme: HTTP}
+    periodSeconds: 10
+  readinessProbe:
+    timeoutSeconds: 1
+    successThreshold: 1
+    failureThreshold: 3
+    grpc: {port: 81, service: ''}
+    periodSeconds: 5
+  lifecycle: {preStop: {httpGet: *get}}
+""")
+    assert filled(initContainers=[container])["initContainers"] == [expected]
 
 
 def test_a_key_of_a_file_must_be_there_unless_the_user_says_otherwise() -> None:
@@ -122,81 +120,34 @@ def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) 
     assert made["volumes"][0]["image"]["pullPolicy"] == policy
 
 
-@pytest.mark.parametrize(
-    ("source", "result"),
-    [
-        ({}, {"emptyDir": {}}),
-        ({"emptyDir": {"medium": "Memory"}}, {"emptyDir": {"medium": "Memory"}}),
-        ({"secret": {}}, {"secret": {"defaultMode": 420}}),
-        ({"configMap": {}}, {"configMap": {"defaultMode": 420}}),
-        ({"hostPath": {"path": "/x"}}, {"hostPath": {"path": "/x", "type": ""}}),
-        ({"iscsi": {}}, {"iscsi": {"iscsiInterface": "default"}}),
-        (
-            {"rbd": {}},
-            {"rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"}},
-        ),
-        (
-            {"azureDisk": {"kind": "Managed"}},
-            {
-                "azureDisk": {
-                    "cachingMode": "ReadWrite",
-                    "fsType": "ext4",
-                    "kind": "Managed",
-                    "readOnly": False,
-                }
-            },
-        ),
-        (
-            {"scaleIO": {}},
-            {"scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"}},
-        ),
-        (
-            {"downwardAPI": {"items": [{"path": "p", "fieldRef": {}}]}},
-            {
-                "downwardAPI": {
-                    "defaultMode": 420,
-                    "items": [{"path": "p", "fieldRef": {"apiVersion": "v1"}}],
-                }
-            },
-        ),
-        (
-            {
-                "projected": {
-                    "sources": [
-                        {"serviceAccountToken": {"path": "t"}},
-                        {"downwardAPI": {"items": [{"fieldRef": {}}]}},
-                    ]
-                }
-            },
-            {
-                "projected": {
-                    "defaultMode": 420,
-                    "sources": [
-                        {
-                            "serviceAccountToken": {
-                                "path": "t",
-                                "expirationSeconds": 3600,
-                            }
-                        },
-                        {
-                            "downwardAPI": {
-                                "items": [{"fieldRef": {"apiVersion": "v1"}}]
-                            }
-                        },
-                    ],
-                }
-            },
-        ),
-        (
-            {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
-            {
-                "ephemeral": {
-                    "volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}
-                }
-            },
-        ),
-    ],
-)
+VOLUMES = yaml.safe_load("""
+- [{}, {emptyDir: {}}]
+- [{emptyDir: {medium: Memory}}, {emptyDir: {medium: Memory}}]
+- [{secret: {}}, {secret: {defaultMode: 420}}]
+- [{configMap: {}}, {configMap: {defaultMode: 420}}]
+- [{hostPath: {path: /x}}, {hostPath: {path: /x, type: ''}}]
+- [{iscsi: {}}, {iscsi: {iscsiInterface: default}}]
+- [{rbd: {}}, {rbd: {keyring: /etc/ceph/keyring, pool: rbd, user: admin}}]
+- - azureDisk: {kind: Managed}
+  - azureDisk: {cachingMode: ReadWrite, fsType: ext4, kind: Managed, readOnly: false}
+- [{scaleIO: {}}, {scaleIO: {fsType: xfs, storageMode: ThinProvisioned}}]
+- - downwardAPI: {items: [{path: p, fieldRef: {}}]}
+  - downwardAPI: {defaultMode: 420, items: [{path: p, fieldRef: {apiVersion: v1}}]}
+- - projected:
+      sources:
+        - serviceAccountToken: {path: t}
+        - downwardAPI: {items: [{fieldRef: {}}]}
+  - projected:
+      defaultMode: 420
+      sources:
+        - serviceAccountToken: {path: t, expirationSeconds: 3600}
+        - downwardAPI: {items: [{fieldRef: {apiVersion: v1}}]}
+- - ephemeral: {volumeClaimTemplate: {spec: {}}}
+  - ephemeral: {volumeClaimTemplate: {spec: {volumeMode: Filesystem}}}
+""")
+
+
+@pytest.mark.parametrize(("source", "result"), VOLUMES)
 def test_a_volume_gets_the_defaults_of_its_source(source: JSON, result: JSON) -> None:
     """A volume without a source is an empty directory."""
     made = filled(volumes=[{"name": "v", **source}])["volumes"]

@@ -60,76 +60,51 @@ def test_with_all_flags_no_controller_is_absent() -> None:
     assert left_out_controllers(registry(), ALL, ROOT_CA) == []
 
 
+SIGNING_FLAGS = "--cluster-signing-cert-file and --cluster-signing-key-file"
+NO_GARBAGE_COLLECTOR = {GarbageCollectorOptions: GarbageCollectorOptions(enabled=False)}
+ABSENT = {
+    SIGNER: f"give {SIGNING_FLAGS}",
+    TOKENS: "give --service-account-private-key-file",
+    "node-ipam-controller": "give --allocate-node-cidrs",
+    "garbage-collector-controller": "give --enable-garbage-collector=true",
+    "device-taint-eviction-controller": "give --feature-gates=DRADeviceTaints=true",
+    "root-ca-certificate-publisher-controller": (
+        "give --root-ca-file, or a kubeconfig with a certificate-authority"
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("config", "root_ca", "absent"),
+    ("config", "names"),
     [
+        (replace(ALL, controllers={}), [SIGNER, TOKENS]),
+        (replace(ALL, pod_ranges=PodRangesConfig()), ["node-ipam-controller"]),
         (
-            replace(ALL, controllers={}),
-            ROOT_CA,
-            [
-                LeftOut(
-                    SIGNER,
-                    "give --cluster-signing-cert-file and --cluster-signing-key-file",
-                ),
-                LeftOut(TOKENS, "give --service-account-private-key-file"),
-            ],
-        ),
-        (
-            replace(ALL, pod_ranges=PodRangesConfig()),
-            ROOT_CA,
-            [LeftOut("node-ipam-controller", "give --allocate-node-cidrs")],
-        ),
-        (
-            ALL,
-            "",
-            [
-                LeftOut(
-                    "root-ca-certificate-publisher-controller",
-                    "give --root-ca-file, or a kubeconfig with a certificate-authority",
-                )
-            ],
-        ),
-        (
-            replace(
-                ALL,
-                controllers={
-                    **ALL.controllers,
-                    GarbageCollectorOptions: GarbageCollectorOptions(enabled=False),
-                },
-            ),
-            ROOT_CA,
-            [
-                LeftOut(
-                    "garbage-collector-controller",
-                    "give --enable-garbage-collector=true",
-                )
-            ],
+            replace(ALL, controllers={**ALL.controllers, **NO_GARBAGE_COLLECTOR}),
+            ["garbage-collector-controller"],
         ),
         (
             replace(ALL, features=FeatureGates({"DRADeviceTaints": False})),
-            ROOT_CA,
-            [
-                LeftOut(
-                    "device-taint-eviction-controller",
-                    "give --feature-gates=DRADeviceTaints=true",
-                )
-            ],
-        ),
-        (
-            selecting("*", "-job", "-csrsigning"),
-            ROOT_CA,
-            [
-                LeftOut(SIGNER, "--controllers leaves it out"),
-                LeftOut("job-controller", "--controllers leaves it out"),
-            ],
+            ["device-taint-eviction-controller"],
         ),
     ],
 )
 def test_each_absent_controller_comes_with_the_flag_that_is_missing(
-    config: Config, root_ca: str, absent: list[LeftOut]
+    config: Config, names: list[str]
 ) -> None:
     """The descriptor says why it does not start; so the daemon does not start it."""
-    assert left_out_controllers(registry(), config, root_ca) == absent
+    absent = [LeftOut(name, ABSENT[name]) for name in names]
+    assert left_out_controllers(registry(), config, ROOT_CA) == absent
+
+
+def test_an_authority_or_a_selection_may_leave_controllers_out() -> None:
+    name = "root-ca-certificate-publisher-controller"
+    assert left_out_controllers(registry(), ALL, "") == [LeftOut(name, ABSENT[name])]
+    selected = selecting("*", "-job", "-csrsigning")
+    assert left_out_controllers(registry(), selected, ROOT_CA) == [
+        LeftOut(SIGNER, "--controllers leaves it out"),
+        LeftOut("job-controller", "--controllers leaves it out"),
+    ]
 
 
 def test_controllers_that_are_off_by_default_upstream_are_not_absent() -> None:
