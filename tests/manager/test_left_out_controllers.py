@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -61,7 +61,9 @@ def test_with_all_flags_no_controller_is_absent() -> None:
 
 
 SIGNING_FLAGS = "--cluster-signing-cert-file and --cluster-signing-key-file"
-NO_GARBAGE_COLLECTOR = {GarbageCollectorOptions: GarbageCollectorOptions(enabled=False)}
+NO_GARBAGE_COLLECTOR: Any = {
+    GarbageCollectorOptions: GarbageCollectorOptions(enabled=False)
+}
 ABSENT = {
     SIGNER: f"give {SIGNING_FLAGS}",
     TOKENS: "give --service-account-private-key-file",
