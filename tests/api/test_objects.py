@@ -201,7 +201,6 @@ def test_a_new_condition_comes_last() -> None:
 
 
 def test_an_equal_status_keeps_the_time_of_the_transition() -> None:
-    """Everything else is replaced, in its place."""
     kept = replace(NEW, last_transition_time=OLD.last_transition_time)
     assert meta.set_condition((OLD, OTHER), NEW) == (kept, OTHER)
 

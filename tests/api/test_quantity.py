@@ -150,13 +150,11 @@ def test_a_text_that_is_no_quantity_is_refused(text: str, message: str) -> None:
 def test_a_sum_has_the_format_of_the_first_that_is_not_zero(
     first: str, operator: str, second: str, printed: str
 ) -> None:
-    """As upstream's Add and Sub."""
     left, right = parse_quantity(first), parse_quantity(second)
     assert str(left + right if operator == "+" else left - right) == printed
 
 
 def test_a_sum_above_all_suffixes_loses_nothing() -> None:
-    """It has no binary suffix; the digits or an exponent take its place."""
     assert str(Quantity.of(2**60, BINARY) * 1024) == str(2**70)
     assert str(Quantity.of(10**70, BINARY)) == "10e69"
     assert str(Quantity.of(5 * 10**21)) == "5e21"

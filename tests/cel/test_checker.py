@@ -118,7 +118,6 @@ WRONG: dict[str, list[tuple[int, str]]] = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_a_wrong_expression_has_the_problems_of_upstream(text: str) -> None:
-    """It finds errors at the same places, and each error once."""
     found = check(parse(text), NAMES, frozenset(("params",))).problems
     assert [(each.at, each.message) for each in found] == WRONG[text]
 
@@ -134,7 +133,6 @@ def test_a_long_expression_is_checked_to_its_end() -> None:
 
 
 def test_problems_are_shown_as_cel_go_shows_them() -> None:
-    """With line, column, and a mark below the place; wide letters have wide dots."""
     text = "object.kind == 'ä' &&\n\tobject.metadata.foo"
     problems = check(parse(text), NAMES).problems
     assert text_of(text, problems) == (

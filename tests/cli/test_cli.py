@@ -243,7 +243,6 @@ def test_switches_take_three_forms(arguments: list[str], leader_elect: bool) -> 
     ],
 )
 def test_durations_are_gos(text: str, seconds: float, canonical: str) -> None:
-    """With units, also several; printed as Go prints them."""
     assert parse_duration(text) == pytest.approx(seconds)
     assert format_duration(seconds) == canonical
 
@@ -338,7 +337,6 @@ def test_help_alone_is_the_main_help() -> None:
     "arguments", [("--version",), ("--version=raw",), ("version",)]
 )
 def test_the_version_names_both(arguments: Sequence[str]) -> None:
-    """Upstream's, first, as tools expect it."""
     result = run(*arguments)
     assert (result.exit_code, result.output) == (
         0,
@@ -421,7 +419,6 @@ def test_a_certificate_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
 def test_a_root_ca_file_that_cannot_be_used_is_one_line(
     tmp_path: Path, content: str | None, problem: str
 ) -> None:
-    """``--root-ca-file``, before anything starts."""
     path = tmp_path / "ca.crt"
     if content is not None:
         path.write_text(content)
@@ -430,7 +427,6 @@ def test_a_root_ca_file_that_cannot_be_used_is_one_line(
 
 
 def test_controllers_that_send_many_requests_have_a_higher_limit() -> None:
-    """The general limit times upstream's factors, unless a flag sets one."""
     config = config_of({"controller-kube-api-qps": ["namespace-controller=7"]})
     factors = {
         each.name: (each.qps_factor, each.burst_factor)

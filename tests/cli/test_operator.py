@@ -38,7 +38,6 @@ def manifests(*arguments: str) -> list[dict[str, object]]:
 
 
 def test_the_help_has_the_flags_that_make_sense() -> None:
-    """Those of the controller and of the process; none that makes a choice of one."""
     text = run_operator("--help").output
     assert text.startswith("Runs website-operator for the API server of a cluster.")
     for flag in ("website-prefix", "kubeconfig", "leader-elect", "secure-port", "v"):
@@ -194,7 +193,6 @@ run(CONTROLLER, namespace="web")
 
 @pytest.mark.slow
 async def test_the_roles_suffice_for_the_whole_process(tmp_path: Path) -> None:
-    """On a cluster that enforces roles: it leads, writes, is ready, and is scraped."""
     file = tmp_path / "manifests.yaml"
     documents = [
         each

@@ -72,7 +72,6 @@ def test_the_rights_that_a_gate_of_the_api_server_adds_are_printed_with_the_gate
 
 
 def test_without_names_all_roles_are_printed() -> None:
-    """A role and a binding for each controller that does not act as the manager."""
     documents = list(yaml.safe_load_all(run().output))
     enabled = registry().select(["*"])
     own = [each.account for each in enabled if not each.runs_first]

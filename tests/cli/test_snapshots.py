@@ -77,7 +77,6 @@ def test_a_running_cluster_is_put_back(
 def test_what_cannot_be_done_is_one_line(
     cluster: DevelopmentCluster, run: Run, tmp_path: Path
 ) -> None:
-    """It names the culprit and the mend."""
     text, gone = tmp_path / "text", tmp_path / "gone"
     text.write_text("kind: Pod\n")
     gone.write_text(cluster.kubeconfig.read_text().replace(cluster.url, NOBODY))

@@ -98,7 +98,6 @@ def test_the_extra_of_a_subcommand_is_named(package: Path) -> None:
 
 
 def test_two_packages_with_the_same_subcommand_are_named(package: Path) -> None:
-    """Rather than one of them chosen."""
     for name in ("first", "second"):
         install(package, name, COUNT, GROUP, "command")
     assert run("mine", "here").output == (

@@ -82,7 +82,6 @@ def _ensure_namespace(server: APIServer, name: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_daemon_takes_the_arguments_without_a_warning(way: str) -> None:
-    """It gets its flags, and it leads before it acts."""
     config = config_of(arguments_of(WAYS[way]()))
     assert config.warnings == ()
     assert config.generic.leader_election.leader_elect
@@ -90,7 +89,6 @@ def test_the_daemon_takes_the_arguments_without_a_warning(way: str) -> None:
 
 
 def test_every_way_has_a_lease_of_its_own_but_the_one_that_replaces() -> None:
-    """Both stages share one, so their pods never both act."""
     leases = {}
     for way, document in WAYS.items():
         election = config_of(arguments_of(document())).generic.leader_election

@@ -403,7 +403,6 @@ def test_the_certificates_of_the_guide_are_verified_by_the_monitors(
     ["static-pod/kube-controller-manager1+json.yaml", "trial/serving-certificate.yaml"],
 )
 def test_the_patches_add_flags_with_their_files(path: Path) -> None:
-    """Each file is in a volume that the patch mounts where the flag says."""
     operations = yaml.safe_load((MONITORING / path).read_text())
     assert {each["op"] for each in operations} == {"add"}
     values = [each["value"] for each in operations]

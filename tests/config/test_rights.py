@@ -192,7 +192,6 @@ async def _installed(way: Way) -> tuple[Cluster, str]:
 @pytest.mark.looptime
 @every_way
 async def test_a_manager_works_with_this_account(way: Way) -> None:
-    """No request is refused, and it reads all objects that it may read."""
     cluster, token = await _installed(way)
     manager = Reads(RecordingTransport(InMemoryTransport(cluster.server, token)))
     controllers = Reads(RecordingTransport(InMemoryTransport(cluster.server)))

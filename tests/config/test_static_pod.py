@@ -52,7 +52,6 @@ ROBOT: Final = {
 
 
 def test_it_is_kubeadms_pod_but_for_what_the_patch_says() -> None:
-    """All flags stay, and so does what the kubelet and kubeadm look at."""
     (kubeadm,) = documents(KUBEADM)
     ours = static_pod()
     assert ours["metadata"] == kubeadm["metadata"]
@@ -148,7 +147,6 @@ async def control_plane(root: Path) -> AsyncIterator[Node]:
 async def test_it_runs_with_kubeadms_files_and_without_capabilities(
     tmp_path: Path,
 ) -> None:
-    """It leads, signs with the key that only root can read, and releases the lease."""
     async with control_plane(tmp_path) as node:
         with node.running() as process:
             await until(lambda: "Starting controller" in node.log(), 60, "a leader")

@@ -75,7 +75,6 @@ def allowed(table: str) -> set[str]:
 
 
 async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
-    """It works by its own lease, may do little, and leaves nothing behind."""
     async with walking("test_the_trial_comes_and_goes", tmp_path) as plane:
         await plane.follow(sections.OPERATIONS, "Build the image")
         assert plane.walk.images() == [
@@ -104,7 +103,6 @@ async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
 
 
 async def test_two_controllers_move_and_come_back(tmp_path: Path) -> None:
-    """At no time both managers run the two, and each of them works when it does."""
     async with walking("test_two_controllers_move_and_come_back", tmp_path) as plane:
         await plane.walk.run(CHECK)
         await plane.walk.run(AVAILABLE)
@@ -131,7 +129,6 @@ async def test_two_controllers_move_and_come_back(tmp_path: Path) -> None:
 async def test_kube_controller_manager_is_replaced_and_comes_back(
     tmp_path: Path,
 ) -> None:
-    """The lease tells who leads, each time; the manifest is kubeadm's again."""
     test = "test_kube_controller_manager_is_replaced_and_comes_back"
     async with walking(test, tmp_path) as plane:
         before = plane.manifest()

@@ -248,7 +248,6 @@ def owned_by(owner: StatefulSet) -> tuple[OwnerReference, ...]:
 
 @pytest.mark.looptime
 async def test_a_revision_has_labels_and_an_owner(cluster: Cluster) -> None:
-    """It is stored as it was made."""
     owner = await stateful_set(cluster)
     writer = history(cluster)
     data = Raw(b'{"spec":{}}')

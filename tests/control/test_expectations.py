@@ -46,7 +46,6 @@ async def test_no_expectations_are_fulfilled_ones(expectations: Expectations) ->
 
 
 async def test_creations_are_fulfilled_by_number(expectations: Expectations) -> None:
-    """One by one; more adds than expected do no harm."""
     expectations.expect("a", 2)
     assert expectations.state("a") is State.PENDING
     expectations.creations_settled("a")

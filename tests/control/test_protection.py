@@ -50,7 +50,6 @@ def thing(**metadata: Any) -> PartialObject:
 def test_an_object_has_the_finalizer_until_it_is_deleted(
     changed: PartialObject, finalizers: tuple[str, ...], *, settled: bool
 ) -> None:
-    """Other finalizers stay, in their order."""
     protection = Protection(FINALIZER)
     assert protection.is_settled(changed) is settled
     assert protection.finalizers_of(changed) == finalizers
@@ -70,7 +69,6 @@ def test_the_finalizer_holds_objects(changed: PartialObject, *, is_held: bool) -
 
 
 def test_deleted_objects_with_the_finalizer_are_found_by_their_namespace() -> None:
-    """A cluster-scoped object has the namespace ""."""
     waiting = Protection(FINALIZER).waiting
     held = thing(namespace="shop", finalizers=(FINALIZER,), deletion_timestamp=DELETED)
     present = thing(namespace="shop", finalizers=(FINALIZER,))

@@ -67,7 +67,6 @@ async def test_a_deployment_is_scaled(
 async def test_a_custom_resource_is_scaled_where_its_definition_says(
     user: User, mapper: resource_mapper.ResourceMapper, scales: Scales
 ) -> None:
-    """Other fields stay as they are."""
     await user.create(DEFINITIONS, definition(subresources=SCALABLE))
     body = {
         "apiVersion": "example.com/v1",

@@ -224,7 +224,6 @@ def test_the_other_containers_of_a_pod_keep_their_volumes(tmp_path: Path) -> Non
 
 
 def test_each_mount_of_a_volume_is_kept(tmp_path: Path) -> None:
-    """One volume may be mounted file by file."""
     flags = ["--tls-cert-file=/a/crt", "--tls-private-key-file=/b/key"]
     manifest = pod_with(flags, {"/a/crt": {"hostPath": None, "projected": {}}})
     (container,) = manifest["spec"]["containers"]

@@ -41,7 +41,6 @@ async def test_the_answer_is_that_of_the_document(name: str) -> None:
 async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained() -> (
     None
 ):
-    """Owners come first; the pods and replica sets are in the answers of theirs."""
     async with staged() as stage:
         await stage.play(
             scenarios.deployment("bad", "x/broken:v1"), scenarios.deployment("good")

@@ -220,7 +220,6 @@ async def test_a_slow_reader_of_a_stream_makes_the_server_wait() -> None:
 
 
 async def test_a_request_carries_the_headers_that_it_names() -> None:
-    """Its own go before those of the credentials; a value is never two headers."""
     server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     async with server.transport() as transport:
         query = (("labelSelector", "a=b,c in (d)"), ("limit", "1"))

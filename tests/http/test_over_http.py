@@ -498,7 +498,6 @@ def _has_gates(descriptor: Descriptor) -> bool:
 
 @pytest.mark.slow
 def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> None:
-    """With kubeadm's user and roles; only the port differs."""
     port = free_port()
     directory = tmp_path / "kubernetes"
     directory.mkdir()

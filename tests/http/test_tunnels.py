@@ -158,7 +158,6 @@ async def bodies_of_ten_requests(scheme: str, authority: Path) -> None:
 def test_all_requests_to_a_server_with_tls_share_a_tunnel(
     scheme: str, make: Callable[[], asyncio.AbstractEventLoop], authorities: Path
 ) -> None:
-    """The certificate of the server is checked for its own name, in TLS twice."""
     test: Coroutine[Any, Any, None] = bodies_of_ten_requests(scheme, authorities)
     with asyncio.Runner(loop_factory=make) as runner:
         runner.run(test)

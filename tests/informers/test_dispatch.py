@@ -89,7 +89,6 @@ def _has_changed(depends_on: DependsOn | None, old: Pod, new: Pod) -> bool:
 def test_exactly_the_handlers_that_a_change_concerns_are_called_in_their_order(
     declared: Declared, versions: list[Pod]
 ) -> None:
-    """A new and a deleted object concern all handlers of its owner's kind."""
     dispatched = Dispatched(declared)
     first, last = versions[0], versions[-1]
     dispatched.dispatcher.added(first)
@@ -115,7 +114,6 @@ def test_exactly_the_handlers_that_a_change_concerns_are_called_in_their_order(
 def test_a_handler_that_has_not_got_the_object_yet_gets_it_as_a_new_one(
     declared: Declared, old: Pod, new: Pod
 ) -> None:
-    """Also if no part of it changed; if it is deleted earlier, no call is made."""
     dispatched = Dispatched(declared)
     dispatched.store.put(old, "n/p")
     dispatched.store.put(old, "n/q")

@@ -210,7 +210,6 @@ async def test_a_stopped_monitor_is_freed_in_turns(cluster: Cluster) -> None:
 
 
 async def test_a_held_informer_runs_once_somebody_needs_it(cluster: Cluster) -> None:
-    """Its caller, a monitor of the resource, or another caller before the start."""
     subject = factory(cluster)
     nodes, pods = subject.hold(NODES), subject.hold(PODS)
     sets = subject.hold(DEPLOYMENTS)

@@ -156,7 +156,6 @@ def owned(name: str, uid: str, owner_name: str = "web") -> Pod:
 
 
 def test_objects_are_read_by_name_namespace_and_owner() -> None:
-    """A later owner with the same name manages no object of the earlier one."""
     pods: store.Store[Pod] = store.Store()
     owners: store.Store[ReplicaSet] = store.Store()
     pod_lister = store.Lister(pods, "Pod", store.BY_NAMESPACE, store.BY_CONTROLLER)

@@ -177,7 +177,6 @@ LABELS = {"group": "", "name": "test", "resource": "pods", "version": "v1"}
 
 
 async def test_restarts_and_relists_are_counted_by_cause(cluster: Cluster) -> None:
-    """A clean end, garbage, an expired version; and the number of cached objects."""
     registry = CollectorRegistry()
     transport = Faulty(cluster)
     informer = SharedInformer(

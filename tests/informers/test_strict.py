@@ -74,7 +74,6 @@ def viewed(*paths: str) -> Pod:
     ],
 )
 def test_an_undeclared_field_raises(read: Callable[[Pod], Any], text: str) -> None:
-    """Also a field of an entry of a list; the object itself stays as it is."""
     pod = viewed("spec.nodeName", "status.containerStatuses.restartCount")
     with pytest.raises(UndeclaredReadError) as caught:
         read(pod)

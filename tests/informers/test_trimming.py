@@ -188,7 +188,6 @@ def trimmed(
 
 
 def test_a_path_is_taken_step_by_step() -> None:
-    """A field, a field of each entry, entries of a type, a key of a map."""
     reads = Reads(
         NODES,
         "spec",

@@ -105,8 +105,6 @@ async def test_work_whose_caller_is_cancelled_has_ended_when_the_caller_goes_on(
 
 
 async def test_a_question_is_answered_by_the_main_loop() -> None:
-    """Its exceptions come back, too."""
-
     def fail() -> None:
         msg = "no"
         raise ValueError(msg)

@@ -141,7 +141,6 @@ EVERYTHING = make_config(controllers=("*",), leader_election=LeaderElectionConfi
 
 @pytest.mark.looptime
 async def test_a_takeover_names_controllers_left_out(cluster: Cluster) -> None:
-    """One warning, with the flags: `--controllers=*` leaves none out."""
     (line,) = await warnings_after(cluster, FORMER, EVERYTHING)
     assert line.startswith("W")
     assert line.endswith(

@@ -111,7 +111,6 @@ def _typed(kind: str, labels: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 async def test_the_metrics_are_those_of_upstream(cluster: Cluster) -> None:
-    """With the names, types and labels that a real manager shows."""
     registry = CollectorRegistry()
     config = make_config(
         controllers=("*", "bootstrap-signer-controller", "token-cleaner-controller"),
@@ -335,7 +334,6 @@ async def test_the_longest_turn_is_measured(cluster: Cluster) -> None:
 
 
 async def test_rollouts_are_measured(cluster: Cluster) -> None:
-    """From the first sync to the completing one; a replaced pod is no rollout."""
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
     user = User(cluster)

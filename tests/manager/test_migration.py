@@ -216,7 +216,6 @@ def identity_of(daemon: Daemon) -> str:
 
 
 async def test_an_elected_manager_gives_way(cluster: Cluster) -> None:
-    """It ends as after a lost lease, and the other one works at once."""
     user = User(cluster)
     async with started(cluster, "a") as first, started(cluster, "b") as second:
         names = [each.metadata.name for each in await elections.candidates(cluster)]

@@ -107,7 +107,6 @@ _ALL_DONE = {
 
 @pytest.mark.parametrize("is_listed", [False, True])
 async def test_null_verbs_stop_no_controller(is_listed: bool) -> None:
-    """The group has only a subresource; with and without aggregated discovery."""
     stage = on_cluster.Stage()
     _add_work(stage)
     transport = WithGroup(stage.cluster.transport, NULL_VERBS, is_listed)

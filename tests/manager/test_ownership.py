@@ -30,7 +30,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
-    """Its caches are synced, and its queues hold the keys."""
     async with daemons.leader_and_standby(cluster) as (first, second):
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()
@@ -45,7 +44,6 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
 
 
 async def test_a_clean_stop_lets_the_standby_lead_at_once(cluster: Cluster) -> None:
-    """It lists nothing, because its caches are synced."""
     async with daemons.leader_and_standby(cluster) as (first, second):
         reads = len(second.way.reads)
         stopped_at = daemons.now()
@@ -80,7 +78,6 @@ async def test_a_lagging_standby_creates_no_pod_twice(cluster: Cluster) -> None:
 
 
 async def test_a_kill_lets_the_standby_lead_after_the_lease(cluster: Cluster) -> None:
-    """Fifteen seconds after the last renewal; it syncs all changes since then."""
     async with daemons.leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(31)
         killed_at = daemons.now()
@@ -142,7 +139,6 @@ async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> No
 async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longer_run(
     cluster: Cluster, former: str, *, warned: bool
 ) -> None:
-    """Its identity ends in a UUID of version 4, one of this program of version 8."""
     manager, lines = await daemons.take_over_from(cluster, former, daemons.ELECTING)
     assert len(lines) == warned
     for line in lines:

@@ -100,7 +100,6 @@ async def test_missing_resources_delay_no_other_controller(cluster: Cluster) -> 
 
 
 async def test_a_controller_with_its_gate_off_is_left_out(cluster: Cluster) -> None:
-    """The log says which gate it needs, once; its resources do not matter."""
     log = io.StringIO()
     name = "podcertificaterequest-cleaner-controller"
     config = make_config(controllers=("deployment", name))
@@ -196,7 +195,6 @@ async def test_a_daemon_without_a_controller_leads_and_answers(
 
 
 async def test_a_controller_that_cannot_be_made_is_named(cluster: Cluster) -> None:
-    """With the way to do without it; it may be of somebody else's package."""
     broken = Descriptor("broken-controller", "json:nothing", package="somebody.elses")
     manager = ControllerManager(
         make_config(controllers=("*",)),

@@ -117,7 +117,6 @@ async def cluster() -> Cluster:
 
 
 async def test_stuck_rollouts_are_counted_by_cause(cluster: Cluster) -> None:
-    """The rights of kubeadm's controller manager suffice to tell the causes."""
     user = User(cluster)
     async with cluster.nodes(details=True), running(cluster) as manager:
         await user.create(DEPLOYMENTS, deployment("good"))
@@ -151,7 +150,6 @@ async def test_stuck_rollouts_are_counted_by_cause(cluster: Cluster) -> None:
 
 
 async def test_an_unread_cause_is_unknown_and_said_once(cluster: Cluster) -> None:
-    """A known symptom counts; once the objects can be read, so does the cause."""
     user = User(cluster)
     async with cluster.nodes(details=True), running(cluster) as manager:
         await user.create(DEPLOYMENTS, deployment("web", BROKEN))

@@ -44,7 +44,6 @@ def text_of(checks: Mapping[str, HealthCheck]) -> str:
 
 
 async def test_a_group_switched_on_starts_its_controller(cluster: Cluster) -> None:
-    """Nothing shows it before; then it has its check, its caches and its metrics."""
     catalogue = cluster.server.catalogue
     catalogue.remove(DEPLOYMENT)
     daemon = RefusedDaemon(cluster)
@@ -116,7 +115,6 @@ async def define(cluster: Cluster) -> None:
 async def test_a_controller_starts_once_its_resource_is_defined(
     cluster: Cluster, refused: set[str], patience: float
 ) -> None:
-    """A manager that may not watch definitions looks twice a minute."""
     WidgetReconciler.seen.clear()
     daemon = RefusedDaemon(cluster, set(refused), build=build_with_widgets())
     async with daemon.running("widget-controller", "replicaset") as manager:
@@ -213,7 +211,6 @@ async def test_a_late_unlisted_resource_spoils_no_readiness(cluster: Cluster) ->
 
 
 async def test_a_standby_notices_a_group_that_is_switched_on(cluster: Cluster) -> None:
-    """Its caches are synced before it leads, so it acts as soon as it does."""
     catalogue = cluster.server.catalogue
     catalogue.remove(DEPLOYMENT)
     async with leader_and_standby(cluster) as (first, second):

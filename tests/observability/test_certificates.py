@@ -50,7 +50,6 @@ def kubeconfig(directory: Path, server: str, **user: Any) -> str:
 
 
 def test_the_certificate_of_a_chain_that_ends_first_counts() -> None:
-    """One that cannot be read has no series, and stops no scrape."""
     registry = CollectorRegistry()
     collector = CertificateCollector(registry)
     long, short = pair(300), pair(30)
@@ -66,7 +65,6 @@ def test_the_certificate_of_a_chain_that_ends_first_counts() -> None:
 
 @pytest.mark.looptime
 async def test_a_client_certificate_is_shown_with_its_file(tmp_path: Path) -> None:
-    """The renewed one, once it is in use; one in a kubeconfig with the kubeconfig."""
     first, second = pair(), pair()
     files = write(tmp_path, "client", first)
     user = {"client-certificate": files.certificate, "client-key": files.key}

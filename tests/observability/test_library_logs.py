@@ -11,7 +11,6 @@ from controller_manager.observability.logs import library_logs, make_logger
 def test_warnings_of_libraries_become_lines_of_the_daemon(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Information is left out; a message that does not fit its arguments is kept."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     stream = io.StringIO()
     library = logging.getLogger("some.library")

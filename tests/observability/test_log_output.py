@@ -78,7 +78,6 @@ def room_for_three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("room_for_three")
 def test_a_reader_that_does_not_read_blocks_nothing(pipe: Pipe) -> None:
-    """Lines wait up to the limit, then they are dropped and counted; order is kept."""
     output = output_to(pipe)
     write(output, "a" * (2 * PIPE))
     pipe.wait_until_full()
@@ -110,7 +109,6 @@ def test_the_last_line_says_how_many_were_dropped(pipe: Pipe) -> None:
 @pytest.mark.usefixtures("room_for_three")
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> None:
-    """A warning that says how many lines were dropped, and a metric."""
     registry = CollectorRegistry()
     logger = make_logger(output=output, stream=pipe.writer, queued=True)
     LogCollectors(registry, logger.lost)

@@ -159,7 +159,6 @@ async def test_a_number_of_thousands_of_digits_is_out_of_range() -> None:
 
 
 def test_the_verbosity_is_that_of_all_loggers() -> None:
-    """Of those that were bound before, too; levels of modules stay."""
     log = io.StringIO()
     root = make_logger(stream=log, vmodule=[("test_answers", 1)])
     bound = root.bind(component="a")
@@ -299,7 +298,6 @@ async def test_metrics_are_shown_with_their_last_values() -> None:
 
 
 async def test_a_page_of_the_main_loop_says_that_it_is_busy() -> None:
-    """Pages that need only the server are shown."""
     async with serving(main=Main(is_busy=True)) as url:
         page = await get(f"{url}/debug/controllers/some-controller/page")
         tasks = await get(f"{url}/debug/pprof/goroutine")
@@ -375,7 +373,6 @@ class Endless:
 
 
 async def test_a_client_that_reads_nothing_holds_little_and_is_cut_off() -> None:
-    """The server keeps only what the sockets and a buffer hold, until the timeout."""
     endless = Endless()
     limits = ConnectionLimits(stalled=0.5)
     async with serving(limits=limits, debug={"a": {"page": endless.page}}) as url:

@@ -171,7 +171,6 @@ def test_an_expired_one_names_no_user(tmp_path: Path, until: datetime | None) ->
 
 
 def test_each_part_of_the_config_map_is_taken_by_itself(tmp_path: Path) -> None:
-    """A part that is malformed or has gone leaves the last good one in use."""
     users, proxies = Authority(tmp_path, "users"), Authority(tmp_path, "proxies")
     others = Authority(tmp_path, "others")
     authorities, _ = authorities_of(AuthenticationConfig())

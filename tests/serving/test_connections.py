@@ -115,7 +115,6 @@ async def test_a_peer_that_is_silent_is_cut_off(handlers: Handlers) -> None:
 
 
 async def test_single_bytes_do_not_prolong_a_header(handlers: Handlers) -> None:
-    """The whole header must come in time, also that of a later request."""
     first, later = handlers.peer(), handlers.peer()
     await later.send(REQUEST)
     await asyncio.sleep(50)

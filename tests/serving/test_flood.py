@@ -95,7 +95,6 @@ def _many_files() -> Iterator[None]:
 @pytest.mark.usefixtures("_many_files")
 @pytest.mark.slow
 def test_750_idle_connections_leave_file_descriptors_and_health(loop: str) -> None:
-    """Half-open, idle, in the middle of a header; at a limit of 256 files."""
     with flooded(loop, 256) as server, ExitStack() as stack:
         tls = trusting()
         for number in range(750):
@@ -153,7 +152,6 @@ def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
 )
 @pytest.mark.slow
 def test_a_silent_peer_is_cut_off(loop: str, limit: str, sent: bytes | None) -> None:
-    """Before its handshake, before a request, in its header, or after it."""
     with (
         flooded(loop, 256, closing=0.01, **{limit: 0.3}) as server,
         ExitStack() as stack,

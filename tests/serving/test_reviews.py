@@ -198,7 +198,6 @@ async def test_a_failure_that_does_not_pass_is_the_answer(
 
 
 async def test_a_review_is_sent_five_times_at_most(cluster: Cluster) -> None:
-    """After 0.5 seconds and 1.5 times as many each time; the failure is logged once."""
     broken = errors.TransportError("the connection broke")
     waits = [0.5, 0.75, 1.125, 1.6875]
     log = io.StringIO()

@@ -79,7 +79,6 @@ async def test_a_metric_can_be_left_out() -> None:
 
 
 async def test_statusz_shows_start_time_and_versions() -> None:
-    """For people, and as a Statusz object."""
     async with serving() as url:
         status, text = await get(f"{url}/statusz")
         accept = "application/json;v=v1beta1;g=config.k8s.io;as=Statusz"
@@ -205,7 +204,6 @@ async def asked_of(session: aiohttp.ClientSession, url: str) -> int:
 
 
 async def test_the_oldest_connection_that_waits_is_closed_for_a_new_one() -> None:
-    """A half-open connection, or an idle one; the others stay."""
     async with (
         serving(limits=ConnectionLimits(connections=2)) as url,
         aiohttp.ClientSession() as first,
@@ -306,7 +304,6 @@ async def test_a_flood_of_tokens_spares_the_settings(cluster: Cluster) -> None:
 
 
 async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
-    """Its common name the user, its organisations the groups."""
     authority = Authority(tmp_path, "ca")
     admin = authority.issue("admin", "admin", "system:masters")
     other = authority.issue("other", "other")
@@ -329,7 +326,6 @@ async def test_an_intermediate_authority_vouches_for_users(tmp_path: Path) -> No
 
 
 async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
-    """Only with a certificate of the proxies' authority and an allowed name."""
     proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
     headers = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     async with serving(closed(users, proxies, ("front",))) as url:
@@ -400,7 +396,6 @@ def follower(cluster: Cluster, *, tolerates: bool = False) -> Authenticator:
 
 @pytest.mark.looptime
 async def test_the_clusters_authorities_are_read_every_minute(tmp_path: Path) -> None:
-    """An invalid certificate changes nothing."""
     first, second = Authority(tmp_path, "a").pem, Authority(tmp_path, "b").pem
     cluster = _Settings(first.decode())
     authenticator = follower(cluster)
@@ -516,7 +511,6 @@ async def test_a_name_gets_the_certificate_that_is_for_it(tmp_path: Path) -> Non
 
 
 async def test_a_self_signed_certificate_is_kept(tmp_path: Path) -> None:
-    """Made once, the key readable by its owner only."""
     directory = tmp_path / "certs"
     config = config_of(
         serving=ServingConfig(port=0, bind_address="127.0.0.1", cert_dir=str(directory))
@@ -600,7 +594,6 @@ async def test_a_self_signed_certificate_fits_the_chosen_ciphers() -> None:
 async def test_files_that_cannot_be_used_are_named(
     tmp_path: Path, change: str, problem: str
 ) -> None:
-    """Before anything listens: flag, file, reason."""
     authority = Authority(tmp_path, "ca")
     authority.issue("a", "a")
     authority.issue("b", "b")
@@ -629,7 +622,6 @@ async def test_files_that_cannot_be_used_are_named(
 
 
 async def test_a_port_that_is_taken_is_named_with_the_mend() -> None:
-    """One line, nothing left listening."""
     async with serving() as url:
         port = int(url.rpartition(":")[2])
         config = config_of()

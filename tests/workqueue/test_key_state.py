@@ -23,7 +23,6 @@ def rounded(state: KeyState) -> KeyState:
 
 
 async def test_a_key_is_followed_from_the_queue_to_its_next_sync() -> None:
-    """It waits, is processed, and is added again at a known time."""
     queue = WorkQueue(LoopClock(EPOCH))
     states = [queue.state("a")]
     queue.add("a")

@@ -64,7 +64,6 @@ async def test_a_key_that_waits_is_not_added_twice(queue: WorkQueue) -> None:
 
 
 async def test_a_key_added_meanwhile_comes_again(queue: WorkQueue) -> None:
-    """It is never given to two workers at a time, and never lost."""
     queue.add("a")
     assert await queue.get() == "a"
     queue.add("a")
@@ -171,7 +170,6 @@ async def test_the_metrics_hooks_are_called_for_everything(
 
 
 async def test_many_producers_and_consumers_lose_nothing(clock: LoopClock) -> None:
-    """Each add is followed by a processing; no key is processed twice at a time."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     queue = WorkQueue(clock)
@@ -427,7 +425,6 @@ async def test_cancellations_keep_the_order(queue: WorkQueue, clock: LoopClock) 
 
 
 async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
-    """A token comes back after its time, and never more than the burst."""
     bucket = TokenBucket(qps=0.5, burst=2, clock=clock)
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
     await asyncio.sleep(2)

@@ -80,7 +80,6 @@ async def test_a_version_that_is_not_served_gives_way_to_the_preferred_one(
 async def test_misses_discover_at_a_limited_rate(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """The errors say what client-go says."""
     with pytest.raises(KindNotServed) as without_version:
         await mapper.resource_of("example.com", "Widget")
     with pytest.raises(KindNotServed) as with_version:
@@ -99,7 +98,6 @@ async def test_misses_discover_at_a_limited_rate(
 async def test_a_kind_that_is_defined_later_is_found(
     cluster: Cluster, mapper: ResourceMapper
 ) -> None:
-    """As soon as a miss may discover again."""
     with pytest.raises(KindNotServed):
         await mapper.resource_of("example.com", "Widget", "v1")
     await User(cluster).create(DEFINITIONS, definition())
@@ -126,7 +124,6 @@ async def test_a_resource_in_doubt_is_discovered_again(
 async def test_a_failed_discovery_fails_misses_only(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """The callers that wait for it get its error, and so do callers soon after it."""
     transport.broken = True
     asked = [mapper.resource_of("apps", "Deployment") for _ in range(3)]
     answers = await asyncio.gather(*asked, return_exceptions=True)

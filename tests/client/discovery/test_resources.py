@@ -160,7 +160,6 @@ async def test_null_is_empty_inside_of_a_resource() -> None:
     ],
 )
 async def test_an_unreadable_group_fails_alone(broken: Any, failing: str) -> None:
-    """Its name is in the failure, with that of the version if there is one."""
     found = await _discovered(broken, _APPS)
     assert found.resources == _READ
     assert list(found.failures) == [failing]

@@ -70,7 +70,6 @@ async def stored(cluster: Cluster) -> list[Event]:
 async def test_an_event_is_logged_at_verbosity_3(
     cluster: Cluster, verbosity: int, logged: int
 ) -> None:
-    """With upstream's fields, before it is written."""
     log = io.StringIO()
     broadcaster = EventBroadcaster(
         cluster.client,
@@ -178,7 +177,6 @@ async def test_the_same_event_is_counted_up(
 async def test_equal_events_in_the_queue_are_written_once(
     recorder: EventBroadcaster, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With their last count; upstream writes each of them."""
     writes: list[str] = []
     request = cluster.transport.request
 

@@ -35,7 +35,6 @@ from tests.clusters import EPOCH
 async def test_calls_of_a_plugin_are_counted_by_their_exit_code(
     tmp_path: Path, script: str | None, counted: dict[tuple[str, str], int]
 ) -> None:
-    """A call that succeeds has the code 0, and one without a program the code 1."""
     plugin = Plugin(tmp_path)
     plugin.answers("t", 3600)
     credentials = plugin.credentials()

@@ -70,7 +70,6 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("password", ["pw", "", None])
 async def test_passwords_are_presented(tmp_path: Path, password: str | None) -> None:
-    """As basic authentication; the password may be empty."""
     credentials = load(tmp_path, {"username": "me", "password": password})
     encoded = base64.b64encode(f"me:{password or ''}".encode()).decode()
     found = (await credentials.identity()).headers
@@ -183,7 +182,6 @@ async def test_in_a_pod_the_service_account_is_used(
 def test_without_configuration_the_error_lists_the_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The flags that a user can set."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigError, match="give --kubeconfig PATH or --master URL"):
         in_cluster(CLOCK, tmp_path)
@@ -418,7 +416,6 @@ async def bearer_becomes(credentials: Credentials, token: str) -> None:
 async def test_a_credential_is_renewed_in_the_background(
     plugin: Plugin, lives: float, renewed_after: float
 ) -> None:
-    """A minute or a quarter of its life before it expires; it is used meanwhile."""
     plugin.answers("old", lives)
     credentials = plugin.credentials()
     assert await bearer(credentials) == "Bearer old"

@@ -120,7 +120,6 @@ def test_a_user_in_a_url_is_found(url: str, is_user_in_it: bool, shown: str) -> 
 
 
 def test_a_master_with_a_user_is_refused_without_its_password(tmp_path: Path) -> None:
-    """With or without a scheme, and before the flags are logged."""
     path = kubeconfig(tmp_path, cluster={"server": "https://h"})
     for master in ("https://jane:s3cret@h", "jane:s3cret@h"):
         for arguments in (

@@ -56,7 +56,6 @@ async def confined() -> Confined:
 
 
 async def test_the_account_is_created_where_it_is_missing(confined: Confined) -> None:
-    """All callers that wait get the same token; a missing namespace is created, too."""
     await asyncio.gather(*(confined.account.list_page(DEPLOYMENTS) for _ in range(5)))
     names = [
         account.metadata.name
@@ -79,7 +78,6 @@ async def test_a_namespace_that_is_missing_is_created(confined: Confined) -> Non
 
 
 async def test_an_account_can_do_what_its_role_allows(confined: Confined) -> None:
-    """The deployment controller may not create pods."""
     await confined.account.list_page(DEPLOYMENTS)
     with pytest.raises(Forbidden) as caught:
         await confined.account.create_json(PODS, "default", b'{"metadata":{}}')
@@ -115,7 +113,6 @@ async def test_a_token_that_is_refused_is_replaced_once(confined: Confined) -> N
 
 
 async def test_while_renewal_fails_the_old_token_is_used(confined: Confined) -> None:
-    """Until it expires; then every request fails without being sent."""
     token = await confined.token.get()
     handle = confined.server.handle
 

@@ -65,7 +65,6 @@ async def test_a_candidate_takes_no_free_lease(cluster: Cluster, holder: str) ->
 
 
 async def test_a_candidate_that_is_elected_leads_at_once(cluster: Cluster) -> None:
-    """It renews the lease, and keeps the strategy."""
     async with candidate_of(cluster).running() as candidate:
         acquiring = asyncio.create_task(candidate.elector.acquire())
         await asyncio.sleep(30)

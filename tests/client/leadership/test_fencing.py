@@ -103,7 +103,6 @@ async def test_a_suspended_machine_ends_its_writes(cluster: Cluster) -> None:
 
 
 async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
-    """However long the lease lasts; the flag --kube-api-write-timeout sets it."""
     transport = Slow(cluster)
     fenced = FencedTransport(transport, Owned(lambda: 1000.0))
     await Client(fenced, cluster.clock).delete(PODS, "default", "a")

@@ -48,7 +48,6 @@ async def leading(cluster: Cluster) -> AsyncGenerator[Candidate, None]:
 
 
 async def test_the_first_candidate_leads(cluster: Cluster) -> None:
-    """A lease as client-go writes it, an event on it, the metric."""
     async with leading(cluster) as candidate:
         now = now_of(cluster)
         assert await lease_of(cluster) == LeaseSpec(
@@ -153,7 +152,6 @@ async def test_a_lease_that_is_released_is_taken_at_once(cluster: Cluster) -> No
 
 
 async def test_a_released_lease_has_no_holder(cluster: Cluster) -> None:
-    """Its duration is one second, as in client-go."""
     async with leading(cluster) as candidate:
         await asyncio.sleep(1)
         await candidate.elector.release()
@@ -220,7 +218,6 @@ async def test_a_lease_that_changes_meanwhile_is_released(cluster: Cluster) -> N
 
 
 async def test_conflicts_of_a_release_are_repeated(cluster: Cluster) -> None:
-    """Until the renew deadline; then the lease expires by itself."""
     async with leading(cluster) as candidate:
         sent: list[float] = []
 
@@ -379,7 +376,6 @@ async def test_a_defect_in_a_release_prevents_no_shutdown(cluster: Cluster) -> N
 async def test_a_stolen_lease_is_noticed(
     cluster: Cluster, watches: bool, seconds: float
 ) -> None:
-    """At once, or without a watch at the next renewal."""
     async with Candidate(cluster, "a", watches=watches).running() as candidate:
         await candidate.elector.acquire()
         holding = asyncio.create_task(candidate.elector.renew())

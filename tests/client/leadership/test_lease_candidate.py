@@ -66,7 +66,6 @@ async def spec_of(cluster: Cluster) -> LeaseCandidateSpec:
 
 
 async def test_a_candidate_has_its_emulated_version(cluster: Cluster) -> None:
-    """As upstream's manager does: its name is the identity of the process."""
     started = elections.now_of(cluster)
     async with Standing(cluster).running() as standing:
         (candidate,) = await elections.candidates(cluster)

@@ -163,7 +163,6 @@ async def test_a_read_that_is_cancelled_ends_the_body() -> None:
 
 
 async def test_a_warning_is_logged_once(cluster: Cluster) -> None:
-    """Several in one header, with quotes in them; other codes are none."""
     header = '299 - "v1 is \\"old\\"", 299 - "unknown field", 199 - "misc"'
 
     async def warn(_: Request) -> Response:

@@ -121,7 +121,6 @@ def as_model(cluster: Cluster, obj: Any) -> Any:
 async def test_objects_are_written_and_read_as_they_are_stored(
     cluster: Cluster, seen: Seen
 ) -> None:
-    """By the same connections and under the same name as those of the client."""
     core = core_of(seen, cluster)
     created = await core.create_namespaced_config_map("default", config_map("a", x="1"))
     assert created == await stored(cluster, "a")
@@ -254,7 +253,6 @@ async def test_a_busy_server_is_asked_again(cluster: Cluster, seen: Seen) -> Non
 
 
 async def test_a_lost_answer_is_a_clients_error(cluster: Cluster, seen: Seen) -> None:
-    """If it took too long, the error is a TimeoutError, too, as that of aiohttp."""
     core = core_of(seen, cluster)
     seen.lost = errors.TransportError("the connection broke")
     with pytest.raises(errors.TransportError, match="the connection broke"):
@@ -279,13 +277,11 @@ TIMEOUTS = (
 async def test_a_timeout_is_given_as_to_kubernetes_asyncio(
     cluster: Cluster, seen: Seen, given: object, seconds: float
 ) -> None:
-    """In seconds, as those of the connection and of a read, or as aiohttp's."""
     await core_of(seen, cluster).read_namespace("default", _request_timeout=given)
     assert [each.timeout for each in seen.requests] == [seconds]
 
 
 async def test_a_watch_lasts_until_its_cancelling(cluster: Cluster, seen: Seen) -> None:
-    """Its stream ends then, and it leaves no task behind."""
     core = core_of(seen, cluster)
     events: list[tuple[str, str]] = []
 
@@ -392,7 +388,6 @@ async def test_an_answer_is_read_in_pieces_or_as_a_whole(cluster: Cluster) -> No
 
 
 async def test_the_dynamic_client_works(cluster: Cluster, seen: Seen) -> None:
-    """It reads its answers itself, also those of writes."""
     api = Client(seen, cluster.clock).api_client()
     kinds = await dynamic.DynamicClient(api, cache_file=os.devnull)
     maps = await kinds.resources.get(api_version="v1", kind="ConfigMap")
@@ -438,7 +433,6 @@ async def test_server_and_identity_are_kept(cluster: Cluster, seen: Seen) -> Non
 
 
 async def test_the_hook_learns_of_writes(cluster: Cluster) -> None:
-    """Not the answers of a scale, a dry run or a delete, nor those without version."""
     written: list[tuple[str, str, str]] = []
 
     def note(resource: AnyResource, obj: KubeObject) -> None:

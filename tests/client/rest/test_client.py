@@ -205,7 +205,6 @@ async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
 
 
 async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
-    """Initial events, their end, changes, and a bookmark just before the end."""
     client = cluster.client
     first = await client.create(v1.DEPLOYMENTS, deployment())
     seen: list[Any] = []
@@ -229,7 +228,6 @@ async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
 
 
 async def test_a_deletion_takes_options_and_preconditions(cluster: Cluster) -> None:
-    """A wrong uid or version is a conflict; a policy becomes a finalizer."""
     client = cluster.client
     created = await client.create(v1.DEPLOYMENTS, deployment())
     for options in (DeleteOptions(uid="x"), DeleteOptions(resource_version="1")):
@@ -618,7 +616,6 @@ async def test_names_with_dots_and_colons_are_sent() -> None:
 
 
 async def test_the_write_timeout_begins_with_the_write(cluster: Cluster) -> None:
-    """Two at a time and ten seconds each: the last of eight has its answer at 40 s."""
     sent: list[float] = []
 
     async def slow(_: Request) -> Response:
@@ -656,7 +653,6 @@ async def test_a_lost_answer_ends_with_the_timeout(cluster: Cluster) -> None:
 
 
 async def test_the_rate_limit_spaces_requests() -> None:
-    """A burst of 2, then 10 a second; the metrics observe each wait."""
     limiter = RequestLimiter(10, 2, LoopClock(EPOCH))
     waits = [round(await limiter.acquire(), 6) for _ in range(4)]
     assert waits == [0, 0, 0.1, 0.1]
@@ -755,7 +751,6 @@ async def test_garbage_on_a_watch_is_a_protocol_error(
 
 
 async def test_an_error_event_is_raised_as_its_api_error(cluster: Cluster) -> None:
-    """410 on the stream has the same effect as 410 instead of a stream."""
     event = b'{"type":"ERROR","object":%s}\n' % status(410, "Expired")
     answering(cluster, lambda: Response(200, {}, event))
     with pytest.raises(errors.Expired):

@@ -55,7 +55,6 @@ def deletes(client: Client, namespace: str, count: int) -> Callable[[], Awaitabl
 
 
 async def test_a_key_waits_for_one_request_of_another(cluster: Cluster) -> None:
-    """500 requests of a key of its namespace are waiting; each takes ten seconds."""
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
     busy = asyncio.create_task(sync("ns/busy", deletes(client, "busy", 500), 0))
@@ -64,7 +63,6 @@ async def test_a_key_waits_for_one_request_of_another(cluster: Cluster) -> None:
 
 
 async def test_a_key_has_eight_slots_while_another_waits(cluster: Cluster) -> None:
-    """It has all of them while no other key waits."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
     await asyncio.gather(
@@ -114,7 +112,6 @@ async def test_four_times_as_many_requests_are_in_flight(cluster: Cluster) -> No
 
 
 async def test_keys_take_turns(cluster: Cluster) -> None:
-    """The keys that wait get one slot each, however many requests each of them has."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=4)
     await asyncio.gather(

@@ -114,7 +114,6 @@ OLD = pod("a", "10.1.0.1")
     ],
 )
 def test_only_changes_of_endpoints_reach_a_service(new: Pod, keys: list[str]) -> None:
-    """New labels concern only services that win or lose the pod; a heartbeat none."""
     assert seen_by_handler(OLD, new) == keys
 
 
