@@ -12,7 +12,6 @@ import pytest
 import uvloop
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
 from controller_manager.client.rest.client import Client
@@ -27,21 +26,12 @@ from controller_manager.client.wire.dialing import keepalive_socket
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
+from tests.http import servers
+from tests.http.servers import Owned
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 PATH = "/api/v1/namespaces/default/configmaps/a"
 TIMES = 20
-
-
-@dataclass
-class Owned:
-    """All keys are owned as long as `seconds` is positive."""
-
-    seconds: float = 1000.0
-
-    def seconds_left(self, key: str) -> float:
-        del key
-        return self.seconds
 
 
 CHECKS = 3
@@ -163,19 +153,14 @@ def certificate() -> ssl.SSLContext:
 async def connected(
     server: Server, host: str = "127.0.0.1"
 ) -> AsyncGenerator[HTTPTransport, None]:
+    scheme = "https" if server.tls else "http"
     async with server.running():
-        scheme = "https" if server.tls else "http"
-        credentials = Credentials(
-            f"{scheme}://{host}:{server.port}",
-            clock=SystemClock(),
-            tls=TLSMaterial(verify=False),
-        )
-        transport = HTTPTransport(credentials, "test")
-        try:
-            yield transport
-        finally:
-            server.gate.set()
-            await transport.close()
+        url = f"{scheme}://{host}:{server.port}"
+        async with servers.connected(url, tls=TLSMaterial(verify=False)) as transport:
+            try:
+                yield transport
+            finally:
+                server.gate.set()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "POST", "GET"])

@@ -11,11 +11,10 @@ from functools import cache
 
 import pytest
 
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.rest.errors import NotSent, TransportError
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
-from controller_manager.clock import SystemClock
+from tests.http.servers import connected, listening
 
 MEGABYTE = 1 << 20
 
@@ -28,31 +27,21 @@ class Server:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[HTTPTransport, None]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
-        transport = HTTPTransport(credentials, "test")
-        try:
+        async with (
+            listening(self._serve) as port,
+            connected(f"http://127.0.0.1:{port}") as transport,
+        ):
             yield transport
-        finally:
-            await transport.close()
-            server.close()
-            await server.wait_closed()
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                self.seen.append(head)
-                for part in self.answer:
-                    writer.write(part)
-                    await writer.drain()
-                    self.sent += len(part)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client has closed the connection
-        finally:
-            writer.close()
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            self.seen.append(head)
+            for part in self.answer:
+                writer.write(part)
+                await writer.drain()
+                self.sent += len(part)
 
 
 def compressed(body: bytes) -> bytes:

@@ -17,6 +17,7 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
+from tests.http.servers import listening
 
 READ = Request("GET", "/api")
 WRITE = Request("POST", "/api", body=b"{}")
@@ -36,26 +37,20 @@ class Server:
     async def running(
         self, tls: ssl.SSLContext | None = None
     ) -> AsyncGenerator[None, None]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
-        self.port = server.sockets[0].getsockname()[1]
-        yield
-        server.close()
-        await server.wait_closed()
+        async with listening(self._serve, tls=tls) as self.port:
+            yield
 
     async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, reader: asyncio.StreamReader, _: asyncio.StreamWriter
     ) -> None:
         self.accepted.release()
         content = b""
         try:
             while data := await reader.read(65536):
                 content += data
-        except ConnectionError:
-            pass  # an aborted connection
         finally:
             self.received.append(content)
             self.ended.release()
-            writer.close()
 
 
 def transport_to(

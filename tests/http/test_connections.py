@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.rest.errors import NotSent, RequestTimeout
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
-from controller_manager.clock import SystemClock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.exposition import expose
+from tests.http.servers import connected, listening
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -35,49 +34,30 @@ class Server:
         self.connections = 0
         self.dead_below = 0
         """Connections with a lower number are dead."""
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def die(self) -> None:
         self.dead_below = self.connections
 
     @asynccontextmanager
-    async def running(self, host: str = "127.0.0.1") -> AsyncGenerator[int, None]:
-        server = await asyncio.start_server(self._accepted, host, 0)
-        try:
-            yield int(server.sockets[0].getsockname()[1])
-        finally:
-            server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await server.wait_closed()
+    async def running(
+        self, host: str = "127.0.0.1", name: str = ""
+    ) -> AsyncGenerator[HTTPTransport, None]:
+        """Run on an address; yield a transport to it, by a name if there is one."""
+        async with (
+            listening(self.serve, host) as port,
+            connected(f"http://{name or host}:{port}") as transport,
+        ):
+            yield transport
 
-    def _accepted(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(
+    async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         number, self.connections = self.connections, self.connections + 1
-        try:
-            while request := await reader.readline():
-                while (await reader.readline()).strip():
-                    continue
-                if number >= self.dead_below:
-                    writer.write(HEADERS if b"watch" in request else ANSWER)
-        except ConnectionError:
-            pass  # it was closed while it was read
-        finally:
-            writer.close()
-
-
-def transport_to(host: str, port: int, **more: Any) -> HTTPTransport:
-    credentials = Credentials(f"http://{host}:{port}", clock=SystemClock())
-    return HTTPTransport(credentials, "test", **more)
+        while request := await reader.readline():
+            while (await reader.readline()).strip():
+                continue
+            if number >= self.dead_below:
+                writer.write(HEADERS if b"watch" in request else ANSWER)
 
 
 async def fill_pool(transport: HTTPTransport, connections: int) -> None:
@@ -112,14 +92,12 @@ async def test_a_request_without_an_answer_drops_the_idle_connections(
 ) -> None:
     """They lead to the same server, so the next request would wait as long."""
     server = Server()
-    async with server.running() as port:
-        transport = transport_to("127.0.0.1", port)
+    async with server.running() as transport:
         await fill_pool(transport, 3)
         server.die()
         await fails(transport)
         assert (await transport.request(PATIENT)).body == b"ok"
         assert server.connections == 4
-        await transport.close()
 
 
 async def falls_silent(transport: HTTPTransport) -> None:
@@ -134,8 +112,7 @@ async def falls_silent(transport: HTTPTransport) -> None:
 async def test_a_watch_that_brings_nothing_closes_its_own_connection_only() -> None:
     """It has had its answer, and nothing has changed: the server works."""
     server = Server()
-    async with server.running() as port:
-        transport = transport_to("127.0.0.1", port)
+    async with server.running() as transport:
         await fill_pool(transport, 5)
         other = await transport.stream(Request("GET", "/watch", timeout=30))
         for _ in range(2):
@@ -146,7 +123,6 @@ async def test_a_watch_that_brings_nothing_closes_its_own_connection_only() -> N
             async with asyncio.timeout(0.1), aclosing(other.chunks()) as chunks:
                 await anext(chunks)
         await other.close()
-        await transport.close()
 
 
 async def test_a_watch_takes_no_connection_that_has_been_idle_for_long(
@@ -154,8 +130,7 @@ async def test_a_watch_takes_no_connection_that_has_been_idle_for_long(
 ) -> None:
     """The watch before it may have been silent because the server died."""
     server = Server()
-    async with server.running() as port:
-        transport = transport_to("127.0.0.1", port)
+    async with server.running() as transport:
         await fill_pool(transport, 2)
         await falls_silent(transport)
         server.die()
@@ -165,7 +140,6 @@ async def test_a_watch_takes_no_connection_that_has_been_idle_for_long(
         again = await transport.stream(Request("GET", "/watch", timeout=10))
         assert (again.status, server.connections) == (200, 3)
         await again.close()
-        await transport.close()
 
 
 async def test_a_request_that_its_caller_cancels_at_once_keeps_the_connections() -> (
@@ -173,8 +147,7 @@ async def test_a_request_that_its_caller_cancels_at_once_keeps_the_connections()
 ):
     """It has not waited for long, so nothing is known about the server."""
     server = Server()
-    async with server.running() as port:
-        transport = transport_to("127.0.0.1", port)
+    async with server.running() as transport:
         await fill_pool(transport, 2)
         task = asyncio.create_task(transport.request(QUICK))
         await asyncio.sleep(0)
@@ -182,7 +155,6 @@ async def test_a_request_that_its_caller_cancels_at_once_keeps_the_connections()
         await asyncio.gather(task, return_exceptions=True)
         assert (await transport.request(QUICK)).status == 200
         assert server.connections == 2
-        await transport.close()
 
 
 class Resolver:
@@ -218,13 +190,11 @@ async def test_after_a_refused_connection_the_server_is_found_at_a_new_address(
 ) -> None:
     resolver = Resolver(monkeypatch, "127.0.0.1")
     server = Server()
-    async with server.running("127.0.0.2") as port:
-        transport = transport_to("api.test", port)
+    async with server.running("127.0.0.2", "api.test") as transport:
         await refused(transport)
         resolver.address = "127.0.0.2"
         assert (await transport.request(PATIENT)).body == b"ok"
         assert resolver.lookups == 2
-        await transport.close()
 
 
 @pytest.mark.parametrize(
@@ -239,10 +209,8 @@ async def test_of_several_addresses_one_that_answers_is_found(
     Resolver(monkeypatch, addresses)
     given_up = await silent_at(monkeypatch, "127.0.0.9")
     server = Server()
-    async with server.running("127.0.0.2") as port:
-        transport = transport_to("api.test", port)
+    async with server.running("127.0.0.2", "api.test") as transport:
         assert (await transport.request(PATIENT)).body == b"ok"
-        await transport.close()
     assert given_up == (["127.0.0.9"] if "127.0.0.9" in addresses else [])
 
 
@@ -266,11 +234,9 @@ async def silent_at(monkeypatch: pytest.MonkeyPatch, silent: str) -> list[str]:
 
 async def test_the_first_address_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     Resolver(monkeypatch, "127.0.0.3 127.0.0.4")
-    async with Server().running("127.0.0.2") as port:
-        transport = transport_to("api.test", port)
+    async with Server().running("127.0.0.2", "api.test") as transport:
         with pytest.raises(NotSent, match="cannot connect: Connection refused"):
             await transport.request(QUICK)
-        await transport.close()
 
 
 async def test_the_name_is_looked_up_for_each_connection(
@@ -279,14 +245,12 @@ async def test_the_name_is_looked_up_for_each_connection(
     """So a server that has moved is found; requests share connections."""
     resolver = Resolver(monkeypatch, "127.0.0.1")
     server = Server()
-    async with server.running() as port:
-        transport = transport_to("api.test", port)
+    async with server.running(name="api.test") as transport:
         lookups = []
         for connections in (1, 2, 3):
             await fill_pool(transport, connections)  # opens one more connection
             lookups.append(resolver.lookups)
         assert (lookups, server.connections) == ([1, 2, 3], 3)
-        await transport.close()
 
 
 async def test_each_look_up_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,17 +258,17 @@ async def test_each_look_up_is_measured(monkeypatch: pytest.MonkeyPatch) -> None
     look_ups = LookUpSeconds()
     registry = CollectorRegistry()
     look_ups.register(registry)
-    server = Server()
-    async with server.running() as port:
+    async with listening(Server().serve) as port:
         for host in ("127.0.0.1", "api.test"):
-            transport = transport_to(host, port, observe_look_up=look_ups.observe)
-            if host == "api.test":
-                with pytest.raises(NotSent, match="Name or service not known"):
-                    await transport.request(QUICK)
-            resolver.address = "127.0.0.1"
-            await fill_pool(transport, 1)
-            resolver.address = ""
-            await transport.close()
+            async with connected(
+                f"http://{host}:{port}", look_ups.observe
+            ) as transport:
+                if host == "api.test":
+                    with pytest.raises(NotSent, match="Name or service not known"):
+                        await transport.request(QUICK)
+                resolver.address = "127.0.0.1"
+                await fill_pool(transport, 1)
+                resolver.address = ""
     name = "rest_client_dns_resolution_duration_seconds"
     shown = [
         re.sub(r" \S+$", "", line)

@@ -49,6 +49,7 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.serving.certificates import Pair, self_signed
 from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
+from tests.http.servers import connected, listening
 from tests.ports import free_port
 
 P = ParamSpec("P")
@@ -73,16 +74,6 @@ async def served(
         yield face
     finally:
         await face.close()
-
-
-@asynccontextmanager
-async def connected(url: str, **more: Any) -> AsyncGenerator[HTTPTransport, None]:
-    credentials = Credentials(url, clock=SystemClock(), **more)
-    transport = HTTPTransport(credentials, "test")
-    try:
-        yield transport
-    finally:
-        await transport.close()
 
 
 async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
@@ -165,34 +156,30 @@ async def test_a_server_that_hangs_gets_no_more_requests_than_a_client_may_send(
     """Another client still sends its own requests."""
     connections = 0
 
-    async def hang(reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    async def hang(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
         await reader.read()
-        to.close()
 
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
     clock = SystemClock()
-    credentials = Credentials(f"http://127.0.0.1:{port}", clock=clock)
-    transport = HTTPTransport(credentials, "test")
-    busy = Client(transport, clock, in_flight=32, write_timeout=2)
-    lease = Client(transport, clock, write_timeout=2)
-    tasks = [
-        asyncio.create_task(busy.create_json(PODS, "default", b"{}"))
-        for _ in range(100)
-    ]
-    await asyncio.sleep(0.3)
-    waiting = connections
-    tasks.append(asyncio.create_task(lease.create_json(PODS, "default", b"{}")))
-    await asyncio.sleep(0.3)
-    assert (waiting, connections) == (32, 33)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await transport.close()
-    server.close()
-    await server.wait_closed()
+    async with (
+        listening(hang) as port,
+        connected(f"http://127.0.0.1:{port}") as transport,
+    ):
+        busy = Client(transport, clock, in_flight=32, write_timeout=2)
+        lease = Client(transport, clock, write_timeout=2)
+        tasks = [
+            asyncio.create_task(busy.create_json(PODS, "default", b"{}"))
+            for _ in range(100)
+        ]
+        await asyncio.sleep(0.3)
+        waiting = connections
+        tasks.append(asyncio.create_task(lease.create_json(PODS, "default", b"{}")))
+        await asyncio.sleep(0.3)
+        assert (waiting, connections) == (32, 33)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.mark.slow

@@ -1,14 +1,13 @@
 """Requests through proxies that refuse, break or say nothing."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from traceback import format_exception
 
 import pytest
 import uvloop
 
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.rest.errors import (
     NotSent,
@@ -18,18 +17,16 @@ from controller_manager.client.rest.errors import (
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire import dialing
 from controller_manager.client.wire.http import HTTPTransport
-from controller_manager.clock import SystemClock
+from tests.http.servers import Serve, connected, listening
 
 WRITE = Request("POST", "/api", body=b"{}", timeout=20)
 PASSWORD = "s3cret"
-
-Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Proxy:
     """A proxy with one behaviour after the head of CONNECT; remembers the requests."""
 
-    def __init__(self, behaviour: Behaviour) -> None:
+    def __init__(self, behaviour: Serve) -> None:
         self.port = 0
         self.heads: list[bytes] = []
         self.asked = asyncio.Semaphore(0)
@@ -39,24 +36,20 @@ class Proxy:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[HTTPTransport, None]:
         """Run, and yield a transport that goes through this proxy with a password."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        transport = HTTPTransport(
-            Credentials(
+        async with (
+            listening(self._serve) as self.port,
+            connected(
                 "https://api.test:6443",
-                clock=SystemClock(),
                 tls=TLSMaterial(verify=False),
                 token="of-the-server",
-                proxy=f"http://jane:{PASSWORD}@127.0.0.1:{self.port}",
-            ),
-            "test",
-        )
-        try:
+                proxy=self.url,
+            ) as transport,
+        ):
             yield transport
-        finally:
-            await transport.close()
-            server.close()
-            await server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        return f"http://jane:{PASSWORD}@127.0.0.1:{self.port}"
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -70,7 +63,7 @@ class Proxy:
             self.ended.release()
 
 
-def answering(answer: bytes) -> Behaviour:
+def answering(answer: bytes) -> Serve:
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
 
@@ -136,14 +129,8 @@ async def test_a_proxy_that_cannot_be_reached_is_named() -> None:
     proxy = Proxy(silent)
     async with proxy.running() as transport:
         pass
-    credentials = Credentials(
-        "https://api.test:6443",
-        clock=SystemClock(),
-        proxy=f"http://jane:{PASSWORD}@127.0.0.1:{proxy.port}",
-    )
-    transport = HTTPTransport(credentials, "test")
-    error = await failure(transport)
-    await transport.close()
+    async with connected("https://api.test:6443", proxy=proxy.url) as transport:
+        error = await failure(transport)
     assert type(error) is NotSent
     assert str(error) == (
         f"POST /api at api.test:6443: the proxy http://127.0.0.1:{proxy.port}: "
@@ -153,7 +140,7 @@ async def test_a_proxy_that_cannot_be_reached_is_named() -> None:
 
 @pytest.mark.parametrize("behaviour", [silent, deaf])
 async def test_a_proxy_that_never_answers_is_given_up_as_a_server_is(
-    behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
+    behaviour: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the time of the request is over, and nothing of it was sent."""
     monkeypatch.setattr(dialing, "CONNECT_TIMEOUT", 0.2)
@@ -177,7 +164,7 @@ async def test_a_request_through_a_silent_proxy_ends_at_its_own_deadline() -> No
 
 @pytest.mark.parametrize("behaviour", [silent, deaf])
 async def test_a_dial_through_a_proxy_ends_when_its_transport_closes(
-    behaviour: Behaviour,
+    behaviour: Serve,
 ) -> None:
     proxy = Proxy(behaviour)
     async with proxy.running() as transport:
@@ -206,15 +193,11 @@ def test_proxies_are_the_same_on_the_event_loop_of_the_daemon(
 async def test_a_proxy_of_a_server_without_tls_gets_its_user_in_each_request() -> None:
     """There is no CONNECT; the proxy takes the header away."""
     proxy = Proxy(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
-    async with proxy.running():
-        credentials = Credentials(
-            "http://api.test:8080",
-            clock=SystemClock(),
-            proxy=f"http://jane:{PASSWORD}@127.0.0.1:{proxy.port}",
-        )
-        transport = HTTPTransport(credentials, "test")
+    async with (
+        proxy.running(),
+        connected("http://api.test:8080", proxy=proxy.url) as transport,
+    ):
         answer = await transport.request(WRITE)
-        await transport.close()
     assert answer.status == 200
     (head,) = proxy.heads
     assert head.startswith(b"POST http://api.test:8080/api HTTP/1.1\r\n")

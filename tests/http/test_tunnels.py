@@ -5,7 +5,6 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import uvloop
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
 from controller_manager.client.rest.client import Client
@@ -23,6 +21,7 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import Pair, self_signed
+from tests.http.servers import Owned, connected, listening
 
 HOST = "api.test"
 LARGE = b"x" * 3_000_000
@@ -34,17 +33,14 @@ AGREED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 async def serve(
     served: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            served.append(head.partition(b" ")[0])
-            length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
-            body = await reader.readexactly(int(length or 0))
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
-            writer.write(body)
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
+    while True:
+        head = await reader.readuntil(b"\r\n\r\n")
+        served.append(head.partition(b" ")[0])
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+        body = await reader.readexactly(int(length or 0))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+        writer.write(body)
+        await writer.drain()
 
 
 class Proxy:
@@ -62,11 +58,7 @@ class Proxy:
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        try:
-            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
-        except asyncio.IncompleteReadError:
-            writer.close()  # the client does not trust the certificate
-            return
+        self.heads.append(await reader.readuntil(b"\r\n\r\n"))
         self.asked.set()
         await self.gate.wait()
         inner, outer = await asyncio.open_connection("127.0.0.1", self._target)
@@ -88,43 +80,22 @@ async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None
 
 
 @asynccontextmanager
-async def listening(serve: Any, pair: Pair | None) -> AsyncGenerator[int, None]:
-    """Yield the port of a server; it ends when all its connections have."""
-    serving: set[asyncio.Task[None]] = set()
-
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        serving.add(asyncio.create_task(serve(reader, writer)))
-
-    tls = pair.ssl_context() if pair else None
-    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
-    yield int(server.sockets[0].getsockname()[1])
-    await asyncio.gather(*serving)
-    server.close()
-    await server.wait_closed()
-
-
-@asynccontextmanager
 async def through(
     scheme: str, authority: Path, *, agreed: bytes = AGREED
 ) -> AsyncGenerator[tuple[HTTPTransport, Proxy], None]:
     served: list[bytes] = []
-    async with listening(partial(serve, served), OF_SERVER) as target:
+    async with listening(partial(serve, served), tls=OF_SERVER.ssl_context()) as target:
         proxy = Proxy(target, served, agreed)
-        pair = OF_PROXY if scheme == "https" else None
-        async with listening(proxy.serve, pair) as port:
-            transport = HTTPTransport(
-                Credentials(
-                    f"https://{HOST}:{target}",
-                    clock=SystemClock(),
-                    tls=TLSMaterial(authority=authority),
-                    proxy=f"{scheme}://jane:s3%2Fcret@localhost:{port}",
-                ),
-                "test",
-            )
-            try:
-                yield transport, proxy
-            finally:
-                await transport.close()
+        tls = OF_PROXY.ssl_context() if scheme == "https" else None
+        async with (
+            listening(proxy.serve, tls=tls) as port,
+            connected(
+                f"https://{HOST}:{target}",
+                tls=TLSMaterial(authority=authority),
+                proxy=f"{scheme}://jane:s3%2Fcret@localhost:{port}",
+            ) as transport,
+        ):
+            yield transport, proxy
 
 
 @pytest.fixture
@@ -216,17 +187,6 @@ def test_a_certificate_that_is_not_trusted_names_whose_it_is(
         f"GET /api at api.test: {peer}the certificate is not trusted: self-signed "
         f"certificate; check the kubeconfig's certificate-authority and {setting}"
     )
-
-
-@dataclass
-class Owned:
-    """All keys are owned as long as `seconds` is positive."""
-
-    seconds: float = 1000.0
-
-    def seconds_left(self, key: str) -> float:
-        del key
-        return self.seconds
 
 
 async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_a_proxy_connects(

@@ -13,7 +13,8 @@ import uvloop
 from controller_manager.client.leadership.fencing import FencedTransport
 from controller_manager.client.rest.transport import Request
 from controller_manager.serving.certificates import self_signed
-from tests.http.test_attempts import PATH, Owned, Server, connected
+from tests.http.servers import Owned
+from tests.http.test_attempts import PATH, Server, connected
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

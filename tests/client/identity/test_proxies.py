@@ -7,15 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
-from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.client.identity.proxies import environment_proxy
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request
-from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.urls import has_user, without_user
 from tests.client.identity.test_credentials import kubeconfig
+from tests.http.servers import connected, listening
 
 PROXY = "http://proxy:3128"
 
@@ -138,11 +137,9 @@ def test_a_master_with_a_user_is_refused_without_its_password(tmp_path: Path) ->
 
 
 async def _failure(proxy: str) -> tuple[str, str]:
-    credentials = Credentials("https://api.example", clock=CLOCK, proxy=proxy)
-    transport = HTTPTransport(credentials, "test")
-    with pytest.raises(TransportError) as caught:
-        await transport.request(Request("GET", "/version"))
-    await transport.close()
+    async with connected("https://api.example", proxy=proxy) as transport:
+        with pytest.raises(TransportError) as caught:
+            await transport.request(Request("GET", "/version"))
     return transport.host, str(caught.value)
 
 
@@ -157,13 +154,9 @@ async def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
         writer.write(
             b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
         )
-        writer.close()
 
-    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    failure = await _failure(f"http://jane:s3cret@127.0.0.1:{port}")
-    proxy.close()
-    await proxy.wait_closed()
+    async with listening(refuse) as port:
+        failure = await _failure(f"http://jane:s3cret@127.0.0.1:{port}")
     assert "Proxy-Authorization: Basic amFuZTpzM2NyZXQ=" in heads[0]
     assert failure == (
         "api.example",
