@@ -14,17 +14,16 @@ import yaml
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import CLAIMS
 from controller_manager.cli import explain as command
 from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing import ClusterSettings
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
 from controller_manager.explain import following
-from controller_manager.explain.cause import Explanation, Item, Reference, State
-from controller_manager.explain.explainer import explain_item
-from controller_manager.explain.target import Target
-from controller_manager.explain.view import Missing, Unread, View
+from controller_manager.explain.cause import Explanation, Reference, State
+from controller_manager.explain.view import Missing, Unread
 from tests.documents.facts import ROOT
+
+CASES = yaml.safe_load(Path(__file__).with_name("explain.yaml").read_text())
 
 
 def explain(*arguments: str) -> Result:
@@ -51,29 +50,25 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield str(directory)
 
 
-def test_a_healthy_object_has_the_exit_code_0(kubeconfig: str) -> None:
-    result = explain("ns/default", f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.output) == (
-        0,
-        "Namespace default is healthy: nothing is wrong\n",
-    )
+@pytest.mark.parametrize(("arguments", "code", "output"), CASES)
+def test_what_is_asked_has_its_answer_and_its_exit_code(
+    kubeconfig: str, arguments: str, code: int, output: str
+) -> None:
+    result = explain(*arguments.split(), f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.output) == (code, f"{output}\n")
 
 
 def test_the_json_has_a_version_and_all_fields(kubeconfig: str) -> None:
     result = explain(
         "Namespace", "default", f"--kubeconfig={kubeconfig}/admin", "-ojson"
     )
+    of = {"apiVersion": "v1", "kind": "Namespace", "namespace": "", "name": "default"}
     assert json.loads(result.output) == {
         "version": "explain/v1",
         "state": "healthy",
         "explanations": [
             {
-                "object": {
-                    "apiVersion": "v1",
-                    "kind": "Namespace",
-                    "namespace": "",
-                    "name": "default",
-                },
+                "object": of,
                 "state": "healthy",
                 "summary": "nothing is wrong",
                 "causes": [],
@@ -85,120 +80,11 @@ def test_the_json_has_a_version_and_all_fields(kubeconfig: str) -> None:
     }
 
 
-def test_a_namespace_in_which_nothing_is_wrong_is_one_line(kubeconfig: str) -> None:
-    result = explain("--all", "-n", "kube-public", f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.output) == (
-        0,
-        "Nothing is wrong in the namespace kube-public.\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "place"),
-    [
-        (
-            ["deploy", "-n", "kube-public"],
-            "with deployments.apps in the namespace kube-public",
-        ),
-        (["deploy,cm", "-A"], "with deployments.apps, cm in all namespaces"),
-        (["no", "-A"], "with nodes of the cluster"),
-        (["no"], "with nodes of the cluster"),
-        (["-A"], "in all namespaces"),
-        (["--all", "--all-namespaces"], "in all namespaces"),
-    ],
-)
-def test_some_kinds_of_some_namespaces_are_explained(
-    kubeconfig: str, arguments: list[str], place: str
-) -> None:
-    result = explain(*arguments, f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.output) == (0, f"Nothing is wrong {place}.\n")
-
-
-def test_several_objects_are_explained_one_after_the_other(kubeconfig: str) -> None:
-    result = explain(
-        *("ns", "default", "kube-public"), f"--kubeconfig={kubeconfig}/admin"
-    )
-    assert (result.exit_code, result.output) == (
-        0,
-        (
-            "Namespace default is healthy: nothing is wrong\n\n"
-            "Namespace kube-public is healthy: nothing is wrong\n"
-        ),
-    )
-
-
 def test_an_object_that_may_not_be_read_is_one_line(kubeconfig: str) -> None:
     result = explain("pod/web", f"--kubeconfig={kubeconfig}/nobody")
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
     assert line.startswith("Error: explain: pods 'web': may not be read: ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (
-            ["deploy/none"],
-            "explain: there is no deployments.apps 'none' in the namespace default",
-        ),
-        (["flower/rose"], 'explain: the server doesn\'t have a resource type "flower"'),
-        (
-            ["deploy/web", "-A"],
-            (
-                "explain: a resource cannot be retrieved by name across all "
-                "namespaces; give -n, or only the kind"
-            ),
-        ),
-        (
-            ["pod/../x"],
-            "explain: 'pod/../x' is not KIND/NAME; write for example deploy/web",
-        ),
-        ([], "explain: name an object, for example deploy/web, or give --all"),
-        (["--all", "pod/a"], "explain: give KIND/NAME or --all, not both"),
-        (["pod/a", "--request-timeout=0s"], "--request-timeout: 0s is too short"),
-        (["pod/a", "--timeout=-1s"], "--timeout: -1s is too short"),
-        (
-            ["pod/a", "--watch-timeout=soon"],
-            (
-                "--watch-timeout: invalid argument: not a duration: 'soon'; write it "
-                "as 10s, 1m30s or 12h"
-            ),
-        ),
-    ],
-)
-def test_bad_input_is_one_line(
-    kubeconfig: str, arguments: list[str], line: str
-) -> None:
-    result = explain(*arguments, f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.output) == (1, f"Error: {line}\n")
-
-
-def test_watching_ends_when_the_object_is_gone(
-    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A claim without a class is pending; somebody deletes it meanwhile."""
-    monkeypatch.setattr(following, "PERIOD", 0.01)
-    claim = {
-        "metadata": {"name": "data", "namespace": "mine"},
-        "spec": {"accessModes": ["ReadWriteOnce"]},
-    }
-    looks: list[int] = []
-
-    async def then_deleted(view: View, _: Target, __: str) -> Explanation:
-        looks.append(1)
-        if len(looks) > 1:
-            raise Missing
-        item = Item(CLAIMS, claim)
-        return await explain_item(view, item)
-
-    monkeypatch.setattr(command, "explain_target", then_deleted)
-    result = explain("pvc/data", "-w", f"--kubeconfig={kubeconfig}/admin")
-    lines = result.output.splitlines()
-    assert (result.exit_code, lines[0], lines[-1]) == (
-        0,
-        "PersistentVolumeClaim mine/data is stuck: its phase is unknown",
-        "The object is gone.",
-    )
 
 
 def test_watching_ends_after_its_time_with_the_last_state(kubeconfig: str) -> None:
@@ -228,23 +114,37 @@ def _answers(
 _WEB = Reference("v1", "Pod", "mine", "web")
 _HEALTHY = Explanation(object=_WEB, state=State.HEALTHY, summary="it runs")
 _STUCK = Explanation(object=_WEB, state=State.STUCK, summary="it waits")
-
-
+_FAILED = Unread("pods 'web': no\x1b[2J answer")
+_STUCK_LINE = "Pod mine/web is stuck: it waits\n\n"
+_HEALTHY_LINE = "Pod mine/web is healthy: it runs\n\n"
+_AGAIN = "explain: pods 'web': no\\x1b[2J answer; looking again\n"
 _OVER = "explain: the time was over before all was read; give a longer --timeout\n"
 
 
-def test_a_look_that_fails_is_one_line_on_standard_error(
-    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (
+            [_STUCK, _FAILED, _FAILED, _HEALTHY],
+            (0, _STUCK_LINE + _HEALTHY_LINE, _AGAIN),
+        ),
+        (
+            [_STUCK, _FAILED, Missing("there is none")],
+            (0, f"{_STUCK_LINE}The object is gone.\n", _AGAIN),
+        ),
+        ([Unread("no answer")], (1, "", "Error: explain: no answer\n")),
+    ],
+)
+def test_only_the_first_look_that_fails_ends_watching(
+    kubeconfig: str,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[Explanation | Exception],
+    expected: tuple[int, str, str],
 ) -> None:
-    """The line has no characters that control a terminal, and the looks go on."""
-    failed = Unread("pods 'web': no\x1b[2J answer")
-    _answers(monkeypatch, _STUCK, failed, failed, _HEALTHY)
+    """Each other is one line, without characters that control a terminal."""
+    _answers(monkeypatch, *answers)
     result = explain("pod/web", "-w", f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.stdout, result.stderr) == (
-        0,
-        "Pod mine/web is stuck: it waits\n\nPod mine/web is healthy: it runs\n\n",
-        "explain: pods 'web': no\\x1b[2J answer; looking again\n",
-    )
+    assert (result.exit_code, result.stdout, result.stderr) == expected
 
 
 def test_a_look_that_fails_leaves_the_json_whole(
@@ -253,19 +153,8 @@ def test_a_look_that_fails_leaves_the_json_whole(
     """Standard output has a document for each change, and nothing else."""
     _answers(monkeypatch, _STUCK, Unread("no answer"), Missing("there is none"))
     result = explain("pod/web", "-wojson", f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, json.loads(result.stdout)["state"], result.stderr) == (
-        0,
-        "stuck",
-        "explain: no answer; looking again\nThe object is gone.\n",
-    )
-
-
-def test_a_first_look_that_fails_ends_the_watching(
-    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _answers(monkeypatch, Unread("no answer"))
-    result = explain("pod/web", "-w", f"--kubeconfig={kubeconfig}/admin")
-    assert (result.exit_code, result.output) == (1, "Error: explain: no answer\n")
+    assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, "stuck")
+    assert result.stderr == "explain: no answer; looking again\nThe object is gone.\n"
 
 
 @pytest.mark.parametrize(
