@@ -32,7 +32,7 @@ from controller_manager.options.leader_migration import LeaderMigrationConfig
 from controller_manager.registry import registry
 from controller_manager.serving.health import probe
 from tests.client.leadership import elections
-from tests.client.leadership.candidates import NAME
+from tests.client.leadership.elections import NAME
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle

@@ -15,7 +15,7 @@ from controller_manager.client.leadership.leader_election import (
 )
 from controller_manager.client.rest.transport import Request, Response
 from tests.client.leadership import elections
-from tests.client.leadership.candidates import NAME, Candidate
+from tests.client.leadership.elections import NAME, Candidate
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime
@@ -37,7 +37,7 @@ async def leader_of(
     async with candidate_of(cluster, watches=watches).running() as candidate:
         await elections.elect(cluster, "a")
         await candidate.elector.acquire()
-        yield candidate, asyncio.create_task(candidate.elector.renew())
+        yield candidate, candidate.renewing()
 
 
 def time() -> float:
@@ -47,10 +47,9 @@ def time() -> float:
 async def test_a_candidate_makes_no_lease(cluster: Cluster) -> None:
     """It waits until the API server makes one."""
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(60)
         assert (acquiring.done(), await elections.lease_of(cluster)) == (False, None)
-        acquiring.cancel()
 
 
 @pytest.mark.parametrize("holder", ["b", ""])
@@ -58,15 +57,14 @@ async def test_a_candidate_takes_no_free_lease(cluster: Cluster, holder: str) ->
     await elections.elect(cluster, holder)
     stored = await elections.lease_of(cluster)
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(60)
         assert (acquiring.done(), await elections.lease_of(cluster)) == (False, stored)
-        acquiring.cancel()
 
 
 async def test_a_candidate_that_is_elected_leads_at_once(cluster: Cluster) -> None:
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(30)
         await elections.elect(cluster, "a")
         elected_at = time()
@@ -86,7 +84,7 @@ async def test_a_candidate_that_is_elected_leads_at_once(cluster: Cluster) -> No
 async def test_a_candidate_that_stops_releases_the_lease(cluster: Cluster) -> None:
     """Else no process leads until the lease expires."""
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(30)
         acquiring.cancel()
         await asyncio.gather(acquiring, return_exceptions=True)
@@ -106,25 +104,23 @@ async def test_a_candidate_elected_too_late_does_not_lead(cluster: Cluster) -> N
 
     async with candidate_of(cluster).running() as candidate:
         candidate.transport.fault = refuse_writes
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await elections.elect(cluster, "a")
         elected = await elections.lease_of(cluster)
         await asyncio.sleep(elections.SECONDS + 1)
         candidate.transport.fault = None
         await asyncio.sleep(60)
         assert (acquiring.done(), await elections.lease_of(cluster)) == (False, elected)
-        acquiring.cancel()
 
 
 async def test_a_leader_renews_its_lease(cluster: Cluster) -> None:
     async with candidate_of(cluster).running() as candidate:
         await elections.elect(cluster, "a")
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.renew())
+        candidate.renewing()
         await asyncio.sleep(60.5)
         assert candidate.elector.seconds_left() > 7
         assert candidate.metrics.slow == 0
-        holding.cancel()
 
 
 @pytest.mark.parametrize("watches", [True, False])
@@ -161,10 +157,9 @@ async def test_a_candidate_leads_for_no_other_holder(cluster: Cluster) -> None:
     await elections.prefer(cluster, "b")
     stored = await elections.lease_of(cluster)
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(60)
         assert (acquiring.done(), await elections.lease_of(cluster)) == (False, stored)
-        acquiring.cancel()
 
 
 @pytest.mark.parametrize("watches", [True, False])
@@ -185,7 +180,7 @@ async def test_a_leader_knows_who_led_before(cluster: Cluster) -> None:
     """So a take-over from upstream's manager can be told."""
     await elections.elect(cluster, "b")
     async with candidate_of(cluster).running() as candidate:
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(10)
         await elections.elect(cluster, "a")
         await acquiring

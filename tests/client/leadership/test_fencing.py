@@ -17,7 +17,7 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import RequestTimeout, may_be_applied
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.client.rest.transport import Request, Response
-from tests.client.leadership.candidates import Candidate, Faulty
+from tests.client.leadership.elections import Candidate, Faulty
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime
@@ -51,7 +51,7 @@ class Slow(Faulty):
 
 async def test_a_fence_of_a_standby_lets_reads_through(cluster: Cluster) -> None:
     """The error says that the write was not sent, so it was certainly not applied."""
-    transport = Slow(cluster)
+    transport = Slow(cluster.transport)
     client = Client(FencedTransport(transport, Owned(lambda: 0.0)), cluster.clock)
     await client.get(PODS, "default", "a")
     with pytest.raises(NotLeading, match="this process does not lead") as refusal:
@@ -63,7 +63,7 @@ async def test_a_fence_of_a_standby_lets_reads_through(cluster: Cluster) -> None
 async def test_a_write_ends_with_the_lease(cluster: Cluster) -> None:
     """No write of the old leader may reach the server after the new leader starts."""
     ends_at = time() + 3.0
-    transport = Slow(cluster, seconds=100)
+    transport = Slow(cluster.transport, seconds=100)
     fenced = FencedTransport(transport, Owned(lambda: max(0.0, ends_at - time())))
     client = Client(fenced, cluster.clock)
     started = time()
@@ -74,22 +74,21 @@ async def test_a_write_ends_with_the_lease(cluster: Cluster) -> None:
 
 async def test_each_renewal_gives_a_write_more_time(cluster: Cluster) -> None:
     """A webhook may answer after 25 seconds, which is longer than one lease."""
-    transport = Slow(cluster, seconds=25)
+    transport = Slow(cluster.transport, seconds=25)
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.renew())
+        candidate.renewing()
         await asyncio.sleep(1.9)
         fenced = FencedTransport(transport, LeaseOwnership(candidate.elector))
         started = time()
         await Client(fenced, cluster.clock).delete(PODS, "default", "a")
         assert time() - started == 25
-        holding.cancel()
 
 
 async def test_a_suspended_machine_ends_its_writes(cluster: Cluster) -> None:
     """The lease has expired meanwhile, but the event loop's time has not advanced."""
     asleep = 0.0
-    transport = Slow(cluster, seconds=60)
+    transport = Slow(cluster.transport, seconds=60)
     ownership = Owned(lambda: max(0.0, 10 - time() - asleep))
     fenced = FencedTransport(transport, ownership)
     write = asyncio.create_task(
@@ -103,7 +102,7 @@ async def test_a_suspended_machine_ends_its_writes(cluster: Cluster) -> None:
 
 
 async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
-    transport = Slow(cluster)
+    transport = Slow(cluster.transport)
     fenced = FencedTransport(transport, Owned(lambda: 1000.0))
     await Client(fenced, cluster.clock).delete(PODS, "default", "a")
     await Client(fenced, cluster.clock, write_timeout=5).delete(PODS, "default", "a")
@@ -123,7 +122,9 @@ async def test_a_write_ends_when_its_own_key_is_owned_no_more(cluster: Cluster) 
             return max(0.0, ends[key] - time())
 
     shard = Shard()
-    client = Client(FencedTransport(Slow(cluster, seconds=20), shard), cluster.clock)
+    client = Client(
+        FencedTransport(Slow(cluster.transport, seconds=20), shard), cluster.clock
+    )
 
     async def delete(key: str) -> float:
         SYNC_KEY.set(key)
@@ -142,7 +143,7 @@ async def test_a_write_ends_when_its_own_key_is_owned_no_more(cluster: Cluster) 
 
 async def test_without_an_election_every_write_passes(cluster: Cluster) -> None:
     """For every key and for no key, without a time limit of the fence."""
-    transport = Slow(cluster, seconds=60)
+    transport = Slow(cluster.transport, seconds=60)
     client = Client(FencedTransport(transport, PermanentOwnership()), cluster.clock)
     for key in ("", "default/a"):
         SYNC_KEY.set(key)

@@ -14,26 +14,26 @@ import pytest
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, PODS, Pod
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.scalars import format_micro_time
 from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.options.config import LeaderElectionConfig
-from tests.client.leadership.candidates import CONFIG, NAME, Candidate
+from tests.client.leadership.elections import (
+    CONFIG,
+    NAME,
+    NAMESPACE,
+    Candidate,
+    Fault,
+    now_of,
+)
 from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
 
-NAMESPACE = "kube-system"
-
 
 async def lease_of(cluster: Cluster) -> LeaseSpec:
     return (await cluster.client.get(LEASES, NAMESPACE, NAME)).spec
-
-
-def now_of(cluster: Cluster) -> str:
-    return format_micro_time(cluster.clock.now())
 
 
 def time() -> float:
@@ -109,7 +109,7 @@ async def test_a_leader_renews_and_keeps_the_other_fields(cluster: Cluster) -> N
         acquired = (await lease_of(cluster)).acquire_time
         labels = {"metadata": {"labels": {"mine": "yes"}}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, labels)
-        holding = asyncio.create_task(candidate.elector.renew())
+        candidate.renewing()
         await asyncio.sleep(61)
         stored = await cluster.client.get(LEASES, NAMESPACE, NAME)
         assert (stored.spec.acquire_time, stored.spec.lease_transitions) == (
@@ -122,7 +122,6 @@ async def test_a_leader_renews_and_keeps_the_other_fields(cluster: Cluster) -> N
             seconds=float(stored.spec.renew_time[17:26]) + 60  # type: ignore[index]
         )
         assert candidate.metrics.slow == 0
-        holding.cancel()
 
 
 async def test_a_standby_leads_when_the_lease_has_ended(cluster: Cluster) -> None:
@@ -139,7 +138,7 @@ async def test_a_standby_leads_when_the_lease_has_ended(cluster: Cluster) -> Non
 async def test_a_lease_that_is_released_is_taken_at_once(cluster: Cluster) -> None:
     """The standby watches the lease, so it does not wait for the retry period."""
     async with leading(cluster) as first, Candidate(cluster, "b").running() as second:
-        waiting = asyncio.create_task(second.elector.acquire())
+        waiting = second.acquiring()
         await asyncio.sleep(5)
         assert not waiting.done()
         released = time()
@@ -190,7 +189,7 @@ async def test_a_lease_is_released_if_its_acquisition_may_have_failed(
 
     async with Candidate(cluster, "a", watches=False).running() as candidate:
         candidate.transport.fault = applied
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(1)
         acquiring.cancel()
         await asyncio.gather(acquiring, return_exceptions=True)
@@ -262,7 +261,7 @@ async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
         Candidate(cluster, "b", watches=False).running() as second,
     ):
         await first.elector.acquire()
-        waiting = asyncio.create_task(second.elector.acquire())
+        waiting = second.acquiring()
         await asyncio.sleep(5)
         await first.elector.release()
         released = time()
@@ -289,7 +288,7 @@ async def test_a_lease_without_a_name_is_never_taken(
 
     candidate.transport.fault = record
     async with candidate.running():
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(60)
         assert (acquiring.done(), candidate.elector.seconds_left() > 0, sent) == (
             False,
@@ -319,11 +318,11 @@ async def refuse(_: Request) -> Response | None:
 
 @pytest.mark.parametrize("fault", [hang, reset, garbage, refuse])
 async def test_a_leader_that_cannot_renew_stops_before_another_leads(
-    cluster: Cluster, fault: Callable[[Request], Awaitable[Response | None]]
+    cluster: Cluster, fault: Fault
 ) -> None:
     async with leading(cluster) as first, Candidate(cluster, "b").running() as second:
-        holding = asyncio.create_task(first.elector.renew())
-        waiting = asyncio.create_task(second.elector.acquire())
+        holding = first.renewing()
+        waiting = second.acquiring()
         await asyncio.sleep(30)
         assert first.elector.seconds_left() > 0
         first.transport.fault = fault
@@ -351,7 +350,7 @@ async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -
         await asyncio.sleep(1)  # the watch has failed
         candidate.transport.fault = None
         await candidate.elector.acquire()
-        renewing = asyncio.create_task(candidate.elector.renew())
+        renewing = candidate.renewing()
         candidate.transport.fault = defect
         await asyncio.sleep(8)
         candidate.transport.fault = None
@@ -360,8 +359,6 @@ async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -
         assert candidate.watching is not None
         assert not renewing.done()
         assert not candidate.watching.done()
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
 
 
 async def test_a_defect_in_a_release_prevents_no_shutdown(cluster: Cluster) -> None:
@@ -378,7 +375,7 @@ async def test_a_stolen_lease_is_noticed(
 ) -> None:
     async with Candidate(cluster, "a", watches=watches).running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.renew())
+        holding = candidate.renewing()
         await asyncio.sleep(0.5)
         thief = {"spec": {"holderIdentity": "thief"}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
@@ -391,12 +388,11 @@ async def test_a_stolen_lease_is_noticed(
 
 async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
     async with leading(cluster) as candidate:
-        holding = asyncio.create_task(candidate.elector.renew())
+        holding = candidate.renewing()
         await cluster.client.delete(LEASES, NAMESPACE, NAME)
         await asyncio.sleep(5)
         assert (await lease_of(cluster)).holder_identity == "a"
         assert not holding.done()
-        holding.cancel()
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
@@ -408,8 +404,8 @@ async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) 
         Candidate(cluster, "b").running() as second,
     ):
         await first.elector.acquire()
-        holding = asyncio.create_task(first.elector.renew())
-        waiting = asyncio.create_task(second.elector.acquire())
+        holding = first.renewing()
+        waiting = second.acquiring()
         await asyncio.sleep(300)
         assert first.elector.seconds_left() > 0
         assert not waiting.done()
@@ -495,10 +491,10 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
 async def test_a_leader_that_hangs_lets_its_lease_expire(cluster: Cluster) -> None:
     """It does no work; the standby takes the lease when it has ended."""
     async with leading(cluster) as first, Candidate(cluster, "b").running() as second:
-        renewing = asyncio.create_task(first.elector.renew())
+        renewing = first.renewing()
         await asyncio.sleep(60)
         first.hangs = True
-        taking = asyncio.create_task(second.elector.acquire())
+        taking = second.acquiring()
         with pytest.raises(LeadershipLost, match="because the controllers hang"):
             await renewing
         assert not taking.done()
@@ -509,22 +505,20 @@ async def test_a_leader_that_hangs_lets_its_lease_expire(cluster: Cluster) -> No
 
 async def test_a_short_hang_costs_no_lease(cluster: Cluster) -> None:
     async with leading(cluster) as candidate:
-        renewing = asyncio.create_task(candidate.elector.renew())
+        candidate.renewing()
         await asyncio.sleep(60)
         candidate.hangs = True
         await asyncio.sleep(6)
         candidate.hangs = False
         await asyncio.sleep(60)
         assert candidate.elector.seconds_left() > 0
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
 
 
 async def test_a_standby_that_hangs_takes_no_lease(cluster: Cluster) -> None:
     """It takes the lease as soon as they work again."""
     async with Candidate(cluster, "a").running() as candidate:
         candidate.hangs = True
-        acquiring = asyncio.create_task(candidate.elector.acquire())
+        acquiring = candidate.acquiring()
         await asyncio.sleep(60)
         assert not acquiring.done()
         candidate.hangs = False

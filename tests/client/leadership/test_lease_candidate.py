@@ -19,7 +19,7 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger
 from tests.client.leadership import elections
-from tests.client.leadership.candidates import CONFIG, NAME, Faulty
+from tests.client.leadership.elections import CONFIG, NAME, Faulty
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime
@@ -35,7 +35,7 @@ async def cluster() -> Cluster:
 
 class Standing:
     def __init__(self, cluster: Cluster, *, leader: bool = True) -> None:
-        self.transport = Faulty(cluster)
+        self.transport = Faulty(cluster.transport)
         self.log = io.StringIO()
         self.hangs = False
         self.candidacy = Candidacy(
