@@ -1,7 +1,9 @@
-"""Log lines as klog and its JSON backend write them."""
+"""Log lines as klog and its JSON backend write them, also of libraries and the loop."""
 
+import asyncio
 import io
 import json
+import logging
 import os
 import re
 import sys
@@ -10,17 +12,23 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.observability.logs import Format, Logger, make_logger
+from controller_manager.observability.defects import log_loop_errors
+from controller_manager.observability.logs import (
+    Format,
+    Logger,
+    library_logs,
+    make_logger,
+)
 from controller_manager.observability.metrics.manager import LogCollectors
 
 
-def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
+def logged(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
     stream = io.StringIO()
     return make_logger(output=output, verbosity=verbosity, stream=stream), stream
 
 
 def test_text_has_klogs_header_and_quoted_fields() -> None:
-    logger, stream = logging("text")
+    logger, stream = logged("text")
     logger.bind(component="deployment").warning(
         "Sync failed", key="default/web", err='say "no"\nagain', retries=3, last=True
     )
@@ -35,7 +43,7 @@ def test_text_has_klogs_header_and_quoted_fields() -> None:
 
 
 def test_json_is_one_object_a_line() -> None:
-    logger, stream = logging("json", 2)
+    logger, stream = logged("json", 2)
     logger.info("Started", workers=5)
     logger.bind(component="queue").v(2).info("Working")
     logger.error("Stopped", err=ValueError("why"))
@@ -85,7 +93,7 @@ def test_errors_may_go_to_a_stream_of_their_own() -> None:
 def test_verbosity_lets_lines_up_to_its_level_through(
     verbosity: int, seen: int
 ) -> None:
-    logger, stream = logging("text", verbosity)
+    logger, stream = logged("text", verbosity)
     logger.v(4).bind(key="a").info("detail")
     logger.info("always")
     assert len(stream.getvalue().splitlines()) == seen
@@ -93,7 +101,7 @@ def test_verbosity_lets_lines_up_to_its_level_through(
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_traceback_goes_with_its_line(output: Format) -> None:
-    logger, stream = logging(output)
+    logger, stream = logged(output)
     try:
         int("x")
     except ValueError as error:
@@ -149,3 +157,50 @@ def test_lines_that_were_lost_are_exposed() -> None:
     logger.info("lost")
     after = registry.get_sample_value("log_write_failures_total")
     assert (before, after) == (0, 1)
+
+
+def test_warnings_of_libraries_become_lines_of_the_daemon(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    stream = io.StringIO()
+    library = logging.getLogger("some.library")
+    with library_logs(make_logger(stream=stream)):
+        library.info("silent")
+        library.warning("socket.send() raised %s", "EPIPE")
+        library.warning("%d sockets", "no")
+        try:
+            int("x")
+        except ValueError:
+            library.exception("cannot parse")
+    library.warning("not ours any more")
+    lines = stream.getvalue().splitlines()
+    texts = [line.partition("] ")[2] for line in lines[:3]]
+    assert [line[0] for line in lines[:3]] == ["W", "W", "E"]
+    head = '"Message of a library" library="some.library" what='
+    assert texts == [
+        f'{head}"socket.send() raised EPIPE"',
+        f'{head}"%d sockets"',
+        f'{head}"cannot parse"',
+    ]
+    assert lines[-1] == "ValueError: invalid literal for int() with base 10: 'x'"
+    assert "not ours" not in stream.getvalue()
+    assert capsys.readouterr().err == "not ours any more\n"
+
+
+async def test_an_unhandled_error_of_the_loop_is_logged() -> None:
+    """An error about a closed connection is logged only with -v=4."""
+    logs = []
+    for verbosity in (0, 4):
+        stream = io.StringIO()
+        log_loop_errors(make_logger(verbosity=verbosity, stream=stream))
+        loop = asyncio.get_running_loop()
+        cut = RuntimeError("unable to perform operation; the handler is closed")
+        for error in (cut, ValueError("defect")):
+            loop.call_exception_handler({"message": "Failed", "exception": error})
+        lines = stream.getvalue().splitlines()
+        logs.append([line.partition("] ")[2] for line in lines if "] " in line])
+    assert [[line.split('"')[1] for line in log] for log in logs] == [
+        ["Unhandled error in the event loop"],
+        ["Connection was closed", "Unhandled error in the event loop"],
+    ]
