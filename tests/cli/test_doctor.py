@@ -82,33 +82,6 @@ def test_credentials_that_cannot_be_used_are_one_line() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["-o", "yaml"], "--output: must be text or json, not 'yaml'"),
-        (["-oyaml"], "--output: must be text or json, not 'yaml'"),
-        (["--check-timeout=0s"], "--check-timeout: must be longer than 0s, it is 0s"),
-        (
-            ["--check-timeout", "soon"],
-            (
-                "--check-timeout: invalid argument: not a duration: 'soon'; write it "
-                "as 10s, 1m30s or 12h"
-            ),
-        ),
-        (
-            ["--controllers=jobb"],
-            (
-                '--controllers: "jobb" is not in the list of known controllers; '
-                "did you mean job-controller?"
-            ),
-        ),
-    ],
-)
-def test_bad_flags_are_one_line(arguments: list[str], line: str) -> None:
-    result = doctor(*arguments)
-    assert (result.exit_code, result.output) == (1, f"Error: {line}\n")
-
-
 def test_the_environment_names_its_own_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a pod in the network of its node, whose host name is the node's."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -177,27 +150,13 @@ def test_a_bad_manifest_is_one_line_before_anything_is_examined(
     taken = tmp_path / "taken.yaml"
     taken.write_text("")
     manifest = f"--from-manifest={path}"
-    for arguments, problem in (
-        (
-            (manifest,),
-            (
-                f"Error: {path}: unknown flag: --bogus=1\n"
-                f"Error: {path}: unknown flag: stray\n"
-            ),
-        ),
-        (
-            ("--from-manifest=/nonexistent.yaml",),
-            "Error: --from-manifest: /nonexistent.yaml: No such file or directory\n",
-        ),
-        (
-            ("--image=x",),
-            "Error: --image: needs --from-manifest, whose flags it keeps\n",
-        ),
-        ((manifest, "--image="), "Error: --image: needs a value\n"),
-        (("--from-manifest",), "Error: --from-manifest: needs a value\n"),
-    ):
-        result = doctor(*arguments)
-        assert (result.exit_code, result.output) == (1, problem)
+    result = doctor(manifest)
+    assert (result.exit_code, result.output) == (
+        1,
+        f"Error: {path}: unknown flag: --bogus=1\nError: {path}: unknown flag: stray\n",
+    )
+    result = doctor(manifest, "--image=")
+    assert (result.exit_code, result.output) == (1, "Error: --image: needs a value\n")
     path.write_text(
         path.read_text().replace("- --bogus=1\n", "").replace("- stray", "")
     )
