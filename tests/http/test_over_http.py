@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -76,6 +76,11 @@ async def served(
         await face.close()
 
 
+async def available(client: Client, replicas: int) -> bool:
+    web = await client.get(DEPLOYMENTS, "default", "web")
+    return web.status.available_replicas == replicas
+
+
 async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
     async with asyncio.timeout(30):
         while not await condition():  # noqa: ASYNC110 - it polls a server
@@ -95,11 +100,7 @@ async def test_a_rollout_goes_all_the_way_over_https() -> None:
             body = msgspec.json.encode(deployment_json(replicas=5))
             await client.create_json(DEPLOYMENTS, "default", body)
 
-            async def complete() -> bool:
-                web = await client.get(DEPLOYMENTS, "default", "web")
-                return web.status.available_replicas == 5
-
-            await until(complete)
+            await until(lambda: available(client, 5))
             patch = {"spec": {"replicas": 1}}
             await client.patch(DEPLOYMENTS, "default", "web", patch)
 
@@ -187,38 +188,30 @@ async def test_a_server_that_hangs_gets_no_more_requests_than_a_client_may_send(
 async def test_a_watch_survives_the_restart_of_its_server() -> None:
     clock = SystemClock()
     memory = Cluster()
-    face = HTTPServer(memory.server, 0, None)
-    await face.start()
-    port = int(face.url.rpartition(":")[2])
-    credentials = Credentials(face.url, clock=clock, token="test")
-    transport = HTTPTransport(credentials, "test")
-    informer = SharedInformer(
-        Client(transport, clock),
-        PODS,
-        resync_period=0,
-        rng=memory.rng,
-        logger=silent_logger(),
-        metrics=informer_metrics(),
-    )
-    running = asyncio.create_task(informer.run())
-    await informer.wait_for_sync()
-    await face.close()
-    pod = {
-        "metadata": {"name": "a"},
-        "spec": {"containers": [{"name": "c", "image": "x"}]},
-    }
-    await memory.client.create_json(PODS, "default", msgspec.json.encode(pod))
-    face = HTTPServer(memory.server, port, None)
-    await face.start()
+    async with served(memory) as face:
+        port = int(face.url.rpartition(":")[2])
+        credentials = Credentials(face.url, clock=clock, token="test")
+        transport = HTTPTransport(credentials, "test")
+        informer = SharedInformer(
+            Client(transport, clock),
+            PODS,
+            resync_period=0,
+            rng=memory.rng,
+            logger=silent_logger(),
+            metrics=informer_metrics(),
+        )
+        running = asyncio.create_task(informer.run())
+        await informer.wait_for_sync()
+    memory.add("Pod", "a", spec={"containers": [{"name": "c", "image": "x"}]})
 
     async def seen() -> bool:
         return len(informer.store) == 1
 
-    await until(seen)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await transport.close()
-    await face.close()
+    async with served(memory, port=port):
+        await until(seen)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await transport.close()
 
 
 # Credentials that change while the client runs
@@ -323,12 +316,11 @@ def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 # As processes
 
 
-@pytest.fixture
-def devcluster(tmp_path: Path) -> Iterator[Path]:
-    kubeconfig = tmp_path / "kubeconfig"
-    command = ["devcluster", "--port=0", "--pod-start-delay=50ms", "--grace-scale=0"]
+@contextmanager
+def running_devcluster(kubeconfig: Path, *flags: str) -> Iterator[Path]:
     process = start(
-        *command, "--without-controllers", f"--write-kubeconfig={kubeconfig}"
+        *("devcluster", "--port=0", "--pod-start-delay=50ms", "--without-controllers"),
+        *(f"--write-kubeconfig={kubeconfig}", *flags),
     )
     wait_for(kubeconfig.exists, process)
     yield kubeconfig
@@ -336,6 +328,29 @@ def devcluster(tmp_path: Path) -> Iterator[Path]:
     output = process.communicate(timeout=10)[0]
     assert process.returncode == 0, output
     assert not kubeconfig.exists()
+
+
+@pytest.fixture
+def devcluster(tmp_path: Path) -> Iterator[Path]:
+    with running_devcluster(tmp_path / "kubeconfig", "--grace-scale=0") as kubeconfig:
+        yield kubeconfig
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> Iterator[Path]:
+    """Run a cluster with RBAC; yield a kubeconfig of the administrator."""
+    with running_devcluster(tmp_path / "confined", "--rbac") as kubeconfig:
+        yield kubeconfig
+
+
+@asynccontextmanager
+async def client_of(
+    kubeconfig: Path,
+) -> AsyncGenerator[tuple[Client, HTTPTransport], None]:
+    clock = SystemClock()
+    transport = HTTPTransport(load_credentials(str(kubeconfig), "", clock), "test")
+    yield Client(transport, clock), transport
+    await transport.close()
 
 
 def start(*arguments: str, log: Path | None = None) -> "subprocess.Popen[str]":
@@ -439,25 +454,6 @@ def test_the_daemon_serves_metrics_and_stops_on_a_signal(devcluster: Path) -> No
 KUBEADM = Path(__file__).parents[1] / "data" / "kubeadm-kube-controller-manager.yaml"
 
 
-@pytest.fixture
-def confined(tmp_path: Path) -> Iterator[Path]:
-    """Run a cluster with RBAC; yield a kubeconfig of the administrator."""
-    kubeconfig = tmp_path / "confined"
-    process = start(
-        "devcluster",
-        "--rbac",
-        "--port=0",
-        "--pod-start-delay=50ms",
-        "--without-controllers",
-        f"--write-kubeconfig={kubeconfig}",
-    )
-    wait_for(kubeconfig.exists, process)
-    yield kubeconfig
-    process.send_signal(signal.SIGINT)
-    output = process.communicate(timeout=10)[0]
-    assert process.returncode == 0, output
-
-
 def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
     """Write kubeadm's files of a control plane; return the flags for them."""
     config = yaml.safe_load(kubeconfig.read_text())
@@ -505,18 +501,10 @@ def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> No
     assert healthy == {*controllers, "main-loop"}
 
     async def roll_out() -> None:
-        clock = SystemClock()
-        transport = HTTPTransport(load_credentials(str(confined), "", clock), "test")
-        client = Client(transport, clock)
-        body = msgspec.json.encode(deployment_json(replicas=3))
-        await client.create_json(DEPLOYMENTS, "default", body)
-
-        async def complete() -> bool:
-            web = await client.get(DEPLOYMENTS, "default", "web")
-            return web.status.available_replicas == 3
-
-        await until(complete)
-        await transport.close()
+        async with client_of(confined) as (client, _):
+            body = msgspec.json.encode(deployment_json(replicas=3))
+            await client.create_json(DEPLOYMENTS, "default", body)
+            await until(lambda: available(client, 3))
 
     on_uvloop(roll_out)()
     process.terminate()
@@ -539,15 +527,9 @@ def test_a_stolen_lease_is_exit_code_1(devcluster: Path, tmp_path: Path) -> None
     wait_for(lambda: "Starting controller" in log.read_text(), process)
 
     async def steal() -> None:
-        clock = SystemClock()
-        transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
-        await Client(transport, clock).patch(
-            LEASES,
-            "kube-system",
-            "kube-controller-manager",
-            {"spec": {"holderIdentity": "thief"}},
-        )
-        await transport.close()
+        patch = {"spec": {"holderIdentity": "thief"}}
+        async with client_of(devcluster) as (client, _):
+            await client.patch(LEASES, "kube-system", "kube-controller-manager", patch)
 
     on_uvloop(steal)()
     assert process.wait(15) == 1
@@ -673,14 +655,9 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
 @on_uvloop
 async def test_pages_come_over_http(devcluster: Path) -> None:
     """A continue token in a URL is read back unchanged."""
-    clock = SystemClock()
-    transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
-    client = Client(transport, clock)
-    answer = await transport.request(
-        Request("GET", "/api/v1/namespaces", query=(("limit", "3"),))
-    )
-    assert answer.status == 200
-    pages = client.list_all(PODS, options=ListOptions(label_selector="a in (b,c)"))
-    assert [page.items async for page in pages] == [[]]
+    request = Request("GET", "/api/v1/namespaces", query=(("limit", "3"),))
+    async with client_of(devcluster) as (client, transport):
+        assert (await transport.request(request)).status == 200
+        pages = client.list_all(PODS, options=ListOptions(label_selector="a in (b,c)"))
+        assert [page.items async for page in pages] == [[]]
     assert len(NAMESPACES) == 4
-    await transport.close()
