@@ -224,6 +224,24 @@ class Cluster:
             yield recording
 
 
+def manager_of(
+    cluster: Cluster,
+    config: Config | None = None,
+    connections: Connections | None = None,
+    **more: Any,
+) -> ControllerManager:
+    """Return a silent manager of this build, unless told otherwise."""
+    given: dict[str, Any] = {
+        "clock": cluster.clock,
+        "rng": random.Random(1),
+        "logger": silent_logger(),
+        "build": this_build(),
+        **more,
+    }
+    connections = connections or Connections(cluster.transport)
+    return ControllerManager(config or make_config(), connections, **given)
+
+
 @asynccontextmanager
 async def run_manager(
     connections: Connections,
@@ -242,6 +260,13 @@ async def run_manager(
         registry=registry,
         build=this_build(),
     )
+    async with running_manager(manager):
+        yield manager
+
+
+@asynccontextmanager
+async def running_manager(manager: ControllerManager) -> AsyncGenerator[None, None]:
+    """Run a manager while entered; it has started."""
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))
     started = asyncio.create_task(manager.started.wait())
@@ -250,7 +275,7 @@ async def run_manager(
     if running.done():
         running.result()
     try:
-        yield manager
+        yield
     finally:
         stop.set()
         await running

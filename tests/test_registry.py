@@ -1,6 +1,5 @@
 """Controllers are found, and selected by name."""
 
-import asyncio
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -12,19 +11,16 @@ from prometheus_client.metrics_core import Metric
 
 from controller_manager import controllers, upstream
 from controller_manager.client.builder import Connections
-from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import PodRangesConfig
 from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import check_packages, registry
-from controller_manager.registry import registry as this_build
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import (
     Registry,
     RegistryError,
     UnknownControllerError,
 )
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of, running_manager
 from tests.controllers.identity.tokens.clusters import with_key
 
 NAMES = registry().names
@@ -123,22 +119,15 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     pods = PodRangesConfig(allocate=True, cluster="10.244.0.0/16")
     # The manager needs one that runs, and a controller may need files.
     config = make_config(controllers=(name, "ttl-controller"))
-    manager = ControllerManager(
-        # Without a key one controller does not run.
+    manager = manager_of(
+        cluster,
         with_key(replace(config, features=FeatureGates(gates), pod_ranges=pods)),
         Connections(cluster.transport, root_ca="PEM"),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
         registry=families,
-        build=this_build(),
     )
     general = _names(families)
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    stop.set()
-    await running
+    async with running_manager(manager):
+        pass
     assert _names(families) - general == set(descriptor.metrics)
 
 

@@ -12,13 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as parsed
-from controller_manager.client.builder import Connections
-from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
-from controller_manager.registry import registry as this_build
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of
 from tests.config.manifests import BASE, MONITORING, documents
 from tests.config.queries import (
     PLAIN,
@@ -63,14 +59,10 @@ def alerts() -> list[str]:
 
 def metrics_of_the_daemon(cluster: Cluster) -> set[str]:
     prometheus = CollectorRegistry()
-    ControllerManager(
+    manager_of(
+        cluster,
         make_config(leader_election=LeaderElectionConfig()),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
         registry=prometheus,
-        build=this_build(),
     )
     suffixes = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
     of_daemon = {

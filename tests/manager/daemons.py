@@ -18,13 +18,13 @@ from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.permissions import permissions_by_purpose
-from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.registry import Registry
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of, running_manager
 from tests.controllers.user import settle
 from tests.streams import PassedStream
 
@@ -105,13 +105,8 @@ class _Held(PassedStream):
 class Daemon:
     def __init__(self, cluster: Cluster, name: str, config: Config = ELECTING) -> None:
         self.way = Way(cluster)
-        self.manager = ControllerManager(
-            config,
-            Connections(self.way),
-            clock=cluster.clock,
-            rng=random.Random(name),
-            logger=silent_logger(),
-            build=this_build(),
+        self.manager = manager_of(
+            cluster, config, Connections(self.way), rng=random.Random(name)
         )
         self.stop = asyncio.Event()
         self.running = asyncio.create_task(self.manager.run(self.stop))
@@ -168,17 +163,16 @@ class RefusedDaemon:
     async def running(
         self, *controllers: str, elects: bool = True
     ) -> AsyncGenerator[ControllerManager, None]:
-        manager = ControllerManager(
+        manager = manager_of(
+            self.cluster,
             make_config(
                 controllers=controllers,
                 leader_election=LeaderElectionConfig(leader_elect=elects),
             ),
             Connections(self.cluster.transport, root_ca="PEM"),
-            clock=self.cluster.clock,
-            rng=random.Random(1),
             logger=make_logger(stream=self.log),
-            registry=self.registry,
             build=self.build,
+            registry=self.registry,
         )
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))
@@ -206,18 +200,13 @@ async def take_over_from(
     )
     await cluster.client.create(LEASES, held)
     log = io.StringIO()
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         config,
         Connections(cluster.transport, root_ca=root_ca),
-        clock=cluster.clock,
-        rng=random.Random(1),
         logger=make_logger(stream=log),
-        build=this_build(),
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    stop.set()
-    await running
+    async with running_manager(manager):
+        pass
     lines = log.getvalue().splitlines()
     return manager, [line for line in lines if "Took the lease over" in line]

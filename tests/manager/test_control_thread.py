@@ -1,7 +1,6 @@
 """The thread of lease and endpoints, beside a main loop that may be busy."""
 
 import asyncio
-import random
 import sys
 import threading
 import time
@@ -13,7 +12,6 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.coordination.v1 import LEASES
-from controller_manager.client.builder import Connections
 from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import SystemClock
 from controller_manager.manager.control_loop import (
@@ -21,13 +19,11 @@ from controller_manager.manager.control_loop import (
     ControlThread,
     InMainLoop,
 )
-from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from controller_manager.registry import registry
 from controller_manager.serving.answers import Pieces, in_main
 from controller_manager.serving.main_loop import LastAnswer, MainLoopBusy
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of, running_manager
 
 _PATIENCE = "controller_manager.manager.control_loop.LAST_PATIENCE"
 
@@ -237,13 +233,10 @@ async def test_a_blocked_main_loop_keeps_the_lease(cluster: Cluster) -> None:
     )
     numbers = CollectorRegistry()
     async with threaded() as control_loop:
-        manager = ControllerManager(
+        manager = manager_of(
+            cluster,
             make_config(leader_election=lease),
-            Connections(cluster.transport),
             clock=SystemClock(),
-            rng=random.Random(1),
-            logger=silent_logger(),
-            build=registry(),
             registry=numbers,
             control_loop=control_loop,
         )
@@ -265,21 +258,10 @@ async def test_a_blocked_main_loop_keeps_the_lease(cluster: Cluster) -> None:
 @pytest.mark.looptime
 async def test_a_manager_on_virtual_time_starts_no_thread(cluster: Cluster) -> None:
     before = threading.active_count()
-    manager = ControllerManager(
-        make_config(leader_election=LeaderElectionConfig()),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=silent_logger(),
-        build=registry(),
-    )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    await asyncio.sleep(60)
-    assert threading.active_count() == before
-    stop.set()
-    await running
+    manager = manager_of(cluster, make_config(leader_election=LeaderElectionConfig()))
+    async with running_manager(manager):
+        await asyncio.sleep(60)
+        assert threading.active_count() == before
 
 
 async def test_in_the_main_loop_everything_is_answered_at_once() -> None:

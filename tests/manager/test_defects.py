@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import random
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,10 +21,9 @@ from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
-from controller_manager.registry import registry as this_build
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
-from tests.clusters import ROOT_CA, Cluster, make_config
+from tests.clusters import ROOT_CA, Cluster, make_config, manager_of, running_manager
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User
 from tests.manager.daemons import ELECTING, Daemon
@@ -119,25 +117,15 @@ async def running(
     log: io.StringIO,
     config: Config = ELECTING,
 ) -> AsyncGenerator[ControllerManager, None]:
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         config,
         Connections(cluster.transport, root_ca=ROOT_CA),
-        clock=cluster.clock,
-        rng=random.Random(1),
         logger=make_logger(stream=log),
         registry=registry,
-        build=this_build(),
     )
-    stop = asyncio.Event()
-    task = asyncio.create_task(manager.run(stop))
-    started = asyncio.create_task(manager.started.wait())
-    await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
-    assert not task.done(), task.result()
-    try:
+    async with running_manager(manager):
         yield manager
-    finally:
-        stop.set()
-        await task
 
 
 async def test_objects_that_break_the_transform_are_reconciled_like_others(

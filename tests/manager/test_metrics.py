@@ -18,17 +18,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS
 from controller_manager.client.builder import Connections
-from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.exposition import expose
-from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from controller_manager.registry import registry as this_build
 from tests.clusters import (
     ROOT_CA,
     Cluster,
     RecordingTransport,
     make_config,
-    run_manager,
+    manager_of,
+    running_manager,
 )
 from tests.controllers.builders import deployment_json
 from tests.controllers.custom_resources import DEFINITIONS, definition
@@ -120,10 +118,13 @@ async def test_the_metrics_are_those_of_upstream(cluster: Cluster) -> None:
         config,
         pod_ranges=replace(config.pod_ranges, allocate=True, cluster="10.0.0.0/16"),
     )
-    connections = Connections(cluster.transport, root_ca=ROOT_CA)
-    async with run_manager(
-        connections, cluster.clock, random.Random(1), config, registry=registry
-    ):
+    manager = manager_of(
+        cluster,
+        config,
+        Connections(cluster.transport, root_ca=ROOT_CA),
+        registry=registry,
+    )
+    async with running_manager(manager):
         await User(cluster).create(DEPLOYMENTS, deployment_json())
         await settle()
         ours = exposed_by(registry)
@@ -152,10 +153,13 @@ async def test_the_versions_are_the_emulated_ones(cluster: Cluster) -> None:
     config = replace(
         make_config(), emulated_version="1.34", given_gates={"WatchList": False}
     )
-    connections = Connections(cluster.transport, root_ca=ROOT_CA)
-    async with run_manager(
-        connections, cluster.clock, random.Random(1), config, registry=registry
-    ):
+    manager = manager_of(
+        cluster,
+        config,
+        Connections(cluster.transport, root_ca=ROOT_CA),
+        registry=registry,
+    )
+    async with running_manager(manager):
         lines = expose(registry).decode().splitlines()
     (version,) = [each for each in lines if each.startswith("version_info{")]
     assert version == (
@@ -176,10 +180,13 @@ async def test_no_metric_names_a_custom_resource_that_is_gone(cluster: Cluster) 
     config = make_config(
         controllers=("garbage-collector-controller", "resourcequota-controller")
     )
-    connections = Connections(cluster.transport, root_ca=ROOT_CA)
-    async with run_manager(
-        connections, cluster.clock, random.Random(1), config, registry=registry
-    ):
+    manager = manager_of(
+        cluster,
+        config,
+        Connections(cluster.transport, root_ca=ROOT_CA),
+        registry=registry,
+    )
+    async with running_manager(manager):
         body = json.dumps(definition()).encode()
         await cluster.client.create_json(DEFINITIONS, "", body)
         await asyncio.sleep(60)
@@ -223,26 +230,19 @@ async def test_every_write_is_one_that_upstreams_roles_allow(cluster: Cluster) -
 async def test_the_metrics_have_upstreams_names(cluster: Cluster) -> None:
     recording = RecordingTransport(cluster.transport)
     registry = CollectorRegistry()
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         make_config(leader_election=LeaderElectionConfig()),
         Connections(recording),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=silent_logger(),
         registry=registry,
-        build=this_build(),
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    await User(cluster).create(DEPLOYMENTS, deployment_json())
-    await settle()
-    families = {
-        family.name: family
-        for family in text_string_to_metric_families(expose(registry).decode())
-    }
-    stop.set()
-    await running
+    async with running_manager(manager):
+        await User(cluster).create(DEPLOYMENTS, deployment_json())
+        await settle()
+        families = {
+            family.name: family
+            for family in text_string_to_metric_families(expose(registry).decode())
+        }
     missing: dict[str, object] = {}
     for wanted in json.loads((DATA / "metrics.json").read_text()):
         family = families.get(wanted["name"].removesuffix("_total"))
@@ -267,17 +267,8 @@ async def test_the_metrics_have_upstreams_names(cluster: Cluster) -> None:
 async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
     """They share no registry, clock or random source."""
     other = Cluster()
-    async with (
-        run_manager(
-            Connections(cluster.transport),
-            cluster.clock,
-            random.Random(1),
-            make_config(),
-        ),
-        run_manager(
-            Connections(other.transport), other.clock, random.Random(2), make_config()
-        ),
-    ):
+    two = manager_of(cluster), manager_of(other, rng=random.Random(2))
+    async with running_manager(two[0]), running_manager(two[1]):
         await User(cluster).create(DEPLOYMENTS, deployment_json())
         await settle()
     assert len(await User(cluster).pods()) == 3
@@ -290,15 +281,7 @@ async def test_the_time_left_of_a_plugin_is_a_metric(cluster: Cluster) -> None:
         cluster.transport, credential_expires_at=lambda: expires_at
     )
     registry = CollectorRegistry()
-    manager = ControllerManager(
-        make_config(),
-        connections,
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        registry=registry,
-        build=this_build(),
-    )
+    manager = manager_of(cluster, connections=connections, registry=registry)
     name = "rest_client_exec_plugin_ttl_seconds"
     assert registry.get_sample_value(name) == float("inf")
     await asyncio.sleep(30)
@@ -308,9 +291,8 @@ async def test_the_time_left_of_a_plugin_is_a_metric(cluster: Cluster) -> None:
 
 async def test_a_health_check_changes_nothing(cluster: Cluster) -> None:
     """It makes no informer, because nothing would start it."""
-    config = make_config(controllers=("*",))
-    connections = Connections(cluster.transport)
-    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+    manager = manager_of(cluster, make_config(controllers=("*",)))
+    async with running_manager(manager):
         before = manager.informers.all()
         for check in manager.healthz().values():
             assert check() is None

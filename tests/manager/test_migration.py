@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -15,13 +14,11 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.builder import Connections
 from controller_manager.client.leadership.leader_election import (
     LeadershipLost,
     LeadershipYielded,
 )
 from controller_manager.client.rest.transport import Request
-from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.selection import (
     left_out_controllers,
     migrated_controllers,
@@ -33,7 +30,7 @@ from controller_manager.registry import registry
 from controller_manager.serving.health import probe
 from tests.client.leadership import elections
 from tests.client.leadership.elections import NAME
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
 from tests.manager.daemons import ELECTING, Daemon, now
@@ -302,14 +299,7 @@ async def test_a_manager_that_is_not_synced_is_no_candidate(cluster: Cluster) ->
 async def test_a_manager_says_that_nothing_elects_it() -> None:
     """The API server's gate is off: the manager waits, healthy, as upstream's."""
     cluster, log = Cluster(), io.StringIO()
-    manager = ControllerManager(
-        CONFIG,
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=make_logger(stream=log),
-        build=registry(),
-    )
+    manager = manager_of(cluster, CONFIG, logger=make_logger(stream=log))
     running = asyncio.create_task(manager.run(asyncio.Event()))
     await settle(600)
     assert not manager.started.is_set()

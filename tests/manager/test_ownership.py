@@ -1,7 +1,6 @@
 """Several managers on one cluster: one leads, another is a standby."""
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
@@ -16,12 +15,15 @@ from controller_manager.client.leadership.leader_election import (
 )
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request
-from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from controller_manager.registry import registry
 from controller_manager.serving.health import probe
-from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.clusters import (
+    Cluster,
+    RecordingTransport,
+    make_config,
+    manager_of,
+    running_manager,
+)
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
 from tests.manager import daemons
@@ -176,20 +178,13 @@ async def test_a_leader_that_stops_writes_an_event(cluster: Cluster) -> None:
 async def test_the_lease_has_its_own_connection(cluster: Cluster) -> None:
     """Requests on the other connections must not delay a renewal."""
     ways = [RecordingTransport(cluster.transport) for _ in range(2)]
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         make_config(leader_election=LeaderElectionConfig()),
         Connections(ways[0], lease=ways[1]),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=silent_logger(),
-        build=registry(),
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    await asyncio.sleep(60)
-    stop.set()
-    await running
+    async with running_manager(manager):
+        await asyncio.sleep(60)
     by_way = [["/leases" in each.path for each in way.writes] for way in ways]
     assert not any(by_way[0])
     assert all(by_way[1])

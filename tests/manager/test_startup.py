@@ -10,7 +10,6 @@ import pytest
 from controller_manager import upstream
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.coordination.v1 import LEASES
-from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.registry.apps import DEPLOYMENTS as DEPLOYMENT
@@ -22,7 +21,7 @@ from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.health import probe
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of, running_manager
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
 from tests.manager.daemons import Daemon, now
@@ -30,16 +29,9 @@ from tests.manager.daemons import Daemon, now
 pytestmark = pytest.mark.looptime
 
 
-def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerManager:
+def impatient(cluster: Cluster, log: io.StringIO | None = None) -> ControllerManager:
     logger = make_logger(verbosity=2, stream=log) if log else silent_logger()
-    return ControllerManager(
-        make_config(api_server_timeout=10.0),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=logger,
-        build=registry(),
-    )
+    return manager_of(cluster, make_config(api_server_timeout=10.0), logger=logger)
 
 
 async def test_an_unhealthy_api_server_is_reported(cluster: Cluster) -> None:
@@ -53,7 +45,7 @@ async def test_an_unhealthy_api_server_is_reported(cluster: Cluster) -> None:
         "GET /healthz: cannot connect: Connection refused"
     )
     with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=problem)):
-        await manager_of(cluster).run(asyncio.Event())
+        await impatient(cluster).run(asyncio.Event())
     assert asyncio.get_running_loop().time() == pytest.approx(9, abs=1.1)
 
 
@@ -67,7 +59,7 @@ async def test_a_login_page_for_an_api_server_is_reported(cluster: Cluster) -> N
         "answered HTTP 302: it redirects to login.test, and redirects are not followed"
     )
     with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=problem)):
-        await manager_of(cluster).run(asyncio.Event())
+        await impatient(cluster).run(asyncio.Event())
 
 
 async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> None:
@@ -165,24 +157,17 @@ async def test_a_daemon_without_a_controller_leads_and_answers(
 ) -> None:
     """As upstream: with an empty selection, or if gates disable all of it."""
     log = io.StringIO()
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         make_config(controllers=selection, leader_election=LeaderElectionConfig()),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
         logger=make_logger(stream=log),
-        build=registry(),
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    started = asyncio.create_task(manager.started.wait())
-    await asyncio.wait([running, started], return_when=asyncio.FIRST_COMPLETED)
-    assert not running.done()
-    health = {name: check() for name, check in manager.healthz().items()}
-    ready = {name: check() for name, check in manager.readyz().items()}
-    lease = await cluster.client.get(LEASES, "kube-system", "kube-controller-manager")
-    stop.set()
-    await running
+    async with running_manager(manager):
+        health = {name: check() for name, check in manager.healthz().items()}
+        ready = {name: check() for name, check in manager.readyz().items()}
+        lease = await cluster.client.get(
+            LEASES, "kube-system", "kube-controller-manager"
+        )
     assert health == {"leaderElection": None}
     assert set(ready.values()) == {None}
     assert manager.elector is not None
@@ -196,13 +181,8 @@ async def test_a_daemon_without_a_controller_leads_and_answers(
 
 async def test_a_controller_that_cannot_be_made_is_named(cluster: Cluster) -> None:
     broken = Descriptor("broken-controller", "json:nothing", package="somebody.elses")
-    manager = ControllerManager(
-        make_config(controllers=("*",)),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        build=Registry([broken]),
+    manager = manager_of(
+        cluster, make_config(controllers=("*",)), build=Registry([broken])
     )
     problem = re.escape(
         "broken-controller of somebody.elses cannot be made: AttributeError: module "

@@ -13,8 +13,6 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS, Namesp
 from controller_manager.api.meta import KubeObject
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Transport
-from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -22,7 +20,7 @@ from controller_manager.runtime.permissions import allow
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For, Maps
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of, running_manager
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
@@ -80,21 +78,16 @@ async def census(
 ) -> AsyncGenerator[None, None]:
     """Run a manager with this controller while entered."""
     Census.synced.clear()
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         make_config(controllers=("census",)),
         Connections(transport or cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        registry=registry,
         build=Registry((CENSUS,)),
+        registry=registry,
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await asyncio.sleep(1)
-    yield
-    stop.set()
-    await running
+    async with running_manager(manager):
+        await asyncio.sleep(1)
+        yield
 
 
 async def counts(cluster: Cluster) -> dict[str, Any]:

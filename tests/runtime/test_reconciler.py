@@ -26,7 +26,6 @@ from controller_manager.api.core.v1 import (
     ObjectReference,
 )
 from controller_manager.api.meta import ObjectMeta, is_deleting
-from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.client.rest.limits import SYNC_KEY
@@ -48,7 +47,7 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, manager_of
 from tests.controllers.builders import replica_set_json
 from tests.controllers.user import User, settle
 from tests.runtime.silence import SilentWatches
@@ -173,13 +172,8 @@ def manager_of_nodes(cluster: Cluster, name: str, reconciler: str) -> Controller
     controller = Descriptor(
         name=name, requires=(NODES,), load=f"{__name__}:{reconciler}", permissions=()
     )
-    return ControllerManager(
-        make_config(controllers=(name,)),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        build=Registry((controller,)),
+    return manager_of(
+        cluster, make_config(controllers=(name,)), build=Registry((controller,))
     )
 
 

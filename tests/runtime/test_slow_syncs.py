@@ -19,7 +19,6 @@ from controller_manager.api.core.v1 import (
     Node,
 )
 from controller_manager.api.meta import ObjectMeta, labels_of
-from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.limits import ON_WAIT
 from controller_manager.clock import LoopClock
@@ -34,7 +33,7 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For, Handles, Maps
 from controller_manager.runtime.worker import Reconcile, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
-from tests.clusters import EPOCH, Cluster, make_config
+from tests.clusters import EPOCH, Cluster, make_config, manager_of, running_manager
 from tests.controllers.user import settle
 from tests.runtime.test_worker import Syncs
 
@@ -272,21 +271,15 @@ async def logging_manager(
         requires=(NODES, CONFIG_MAPS, NAMESPACES),
         load=f"{__name__}:Watching",
     )
-    manager = ControllerManager(
+    manager = manager_of(
+        cluster,
         make_config(controllers=("watching",)),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
         logger=logger,
         build=Registry((controller,)),
     )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    await settle()
-    yield manager
-    stop.set()
-    await running
+    async with running_manager(manager):
+        await settle()
+        yield manager
 
 
 class Lines:

@@ -10,10 +10,8 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
-from controller_manager.registry import registry
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, Decision, ReviewError
 from controller_manager.serving.reviews import (
@@ -22,7 +20,7 @@ from controller_manager.serving.reviews import (
     TooManyReviews,
     User,
 )
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, manager_of
 from tests.streams import FakeTransport
 
 pytestmark = pytest.mark.looptime
@@ -70,17 +68,13 @@ async def test_cancelled_reviews_delay_no_other(cluster: Cluster) -> None:
 
 async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
     """Token reviews and subject access reviews each have a limit, as upstream."""
-    manager = ControllerManager(
-        make_config(),
-        Connections(
+    manager = manager_of(
+        cluster,
+        connections=Connections(
             cluster.transport,
             authentication=cluster.transport,
             authorization=cluster.transport,
         ),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        build=registry(),
     )
     authenticator = manager._servers._authenticator()
     server = manager._servers._make_server(authenticator)
