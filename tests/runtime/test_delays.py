@@ -1,8 +1,6 @@
 """Delays of changes, and turns of the event loop."""
 
 import asyncio
-import io
-import random
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -14,14 +12,13 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.clock import LoopClock
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.store import Lister, Store
-from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import OwnedHandler, handler_for
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.runtime.worker import BUDGET, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH, Cluster
-from tests.runtime.test_worker import Syncs
+from tests.runtime.test_worker import workers_of
 
 pytestmark = pytest.mark.looptime
 
@@ -168,18 +165,7 @@ def pool(work: Work, turns: Turns, name: str, keys: int, count: int = 5) -> Work
             queue.add(f"{name} {number}")
             yield
 
-    return Workers(
-        name,
-        queue,
-        work.reconcile,
-        count,
-        clock=LoopClock(EPOCH),
-        rng=random.Random(1),
-        logger=make_logger(stream=io.StringIO()),
-        metrics=Syncs(),
-        turns=turns,
-        on_start=begin,
-    )
+    return workers_of(queue, work.reconcile, count, turns=turns, on_start=begin)
 
 
 async def test_keys_without_changes_do_not_block_the_loop() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import math
-import random
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,9 +15,9 @@ from controller_manager.client.rest.errors import NotSent, may_be_applied
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.worker import Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import Cluster, RecordingTransport
+from tests.runtime.test_worker import workers_of
 
 pytestmark = pytest.mark.looptime
 
@@ -35,11 +34,6 @@ class SomeKeys:
         return math.inf if key in self.owned else 0.0
 
 
-class Syncs:
-    def observe(self, outcome: str, seconds: float) -> None:
-        del outcome, seconds
-
-
 @dataclass
 class Creator:
     """Creates the config map of each key, as a controller would, behind a fence."""
@@ -54,17 +48,8 @@ class Creator:
         fenced = FencedTransport(self.recording, self.ownership)
         self.client = Client(fenced, self.cluster.clock)
         self.queue = WorkQueue(self.cluster.clock)
-        self.workers = Workers(
-            "creator",
-            self.queue,
-            self.reconcile,
-            2,
-            clock=self.cluster.clock,
-            rng=random.Random(1),
-            logger=make_logger(stream=self.log),
-            metrics=Syncs(),
-            turns=Turns(),
-        )
+        logger = make_logger(stream=self.log)
+        self.workers = workers_of(self.queue, self.reconcile, logger=logger)
 
     async def reconcile(self, key: str) -> Outcome:
         token = SYNC_KEY.set(key)

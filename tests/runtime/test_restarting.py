@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import random
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,7 @@ from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import Status
 from controller_manager.client.rest.errors import Invalid, TransportError
 from controller_manager.clock import LoopClock
-from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import (
     DONE,
     Done,
@@ -24,10 +23,10 @@ from controller_manager.runtime.outcome import (
     SyncRecord,
     SyncRecords,
 )
-from controller_manager.runtime.worker import Turns, Workers, until_done
+from controller_manager.runtime.worker import Workers, until_done
 from controller_manager.workqueue.queue import KeyState, WorkQueue
 from tests.clusters import EPOCH
-from tests.runtime.test_worker import Script, Syncs
+from tests.runtime.test_worker import Script, workers_of
 
 pytestmark = pytest.mark.looptime
 
@@ -86,8 +85,8 @@ class Pool(Struct):
 
 
 def pool(script: Script, on_start: Iterator[None], ready: Failing) -> Pool:
-    clock, log, defects = LoopClock(EPOCH), io.StringIO(), list[str]()
-    queue = WorkQueue(clock, is_open=False)
+    log, defects = io.StringIO(), list[str]()
+    queue = WorkQueue(LoopClock(EPOCH), is_open=False)
     attempts = iter([on_start])
 
     def start() -> Iterator[None]:
@@ -96,16 +95,10 @@ def pool(script: Script, on_start: Iterator[None], ready: Failing) -> Pool:
         queue.add("a")
         yield
 
-    workers = Workers(
-        "test-controller",
+    workers = workers_of(
         queue,
         script,
-        2,
-        clock=clock,
-        rng=random.Random(1),
         logger=make_logger(stream=log),
-        metrics=Syncs(),
-        turns=Turns(),
         on_start=start,
         ready=ready,
         count_defect=defects.append,
@@ -192,19 +185,8 @@ async def test_a_report_has_the_last_sync_and_the_time_of_the_next(
     outcome: Outcome | Exception, state: KeyState, last_sync: SyncRecord | None
 ) -> None:
     """A sync that left nothing to do is not remembered."""
-    clock = LoopClock(EPOCH)
-    queue = WorkQueue(clock, name="test")
-    workers = Workers(
-        "test-controller",
-        queue,
-        Script(outcome),
-        1,
-        clock=clock,
-        rng=random.Random(1),
-        logger=silent_logger(),
-        metrics=Syncs(),
-        turns=Turns(),
-    )
+    queue = WorkQueue(LoopClock(EPOCH), name="test")
+    workers = workers_of(queue, Script(outcome), 1)
     running = asyncio.create_task(workers.run())
     queue.add("default/web")
     await queue.drained()

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import ClassVar
@@ -25,17 +24,16 @@ from controller_manager.clock import LoopClock
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import Logger, make_logger, silent_logger
+from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For, Handles, Maps
-from controller_manager.runtime.worker import Reconcile, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH, Cluster, make_config, manager_of, running_manager
 from tests.controllers.user import settle
-from tests.runtime.test_worker import Syncs
+from tests.runtime.test_worker import workers_of
 
 pytestmark = pytest.mark.looptime
 
@@ -69,21 +67,6 @@ class Server:
         return DONE
 
 
-def workers_of(sync: Reconcile, count: int, *, gives_way: bool = True) -> Workers:
-    return Workers(
-        "test-controller",
-        WorkQueue(LoopClock(EPOCH)),
-        sync,
-        count,
-        clock=LoopClock(EPOCH),
-        rng=random.Random(1),
-        logger=silent_logger(),
-        metrics=Syncs(),
-        turns=Turns(),
-        gives_way=gives_way,
-    )
-
-
 async def run(
     server: Server,
     *keys: str,
@@ -92,7 +75,9 @@ async def run(
     later: Callable[[WorkQueue], Awaitable[None]] | None = None,
 ) -> None:
     """Sync the keys, in this order."""
-    workers = workers_of(server.sync, count, gives_way=gives_way)
+    workers = workers_of(
+        WorkQueue(LoopClock(EPOCH)), server.sync, count, gives_way=gives_way
+    )
     queue = workers.queue
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0)
@@ -213,7 +198,7 @@ async def test_a_sync_that_ends_slowly_after_a_cancellation_starts_no_worker() -
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: failures.append(context)
     )
-    workers = workers_of(end_slowly, 2)
+    workers = workers_of(WorkQueue(LoopClock(EPOCH)), end_slowly)
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0)
     workers.queue.add("a/1")

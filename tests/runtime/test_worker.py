@@ -4,6 +4,7 @@ import asyncio
 import io
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kubernetes_asyncio.client import ApiException
@@ -17,10 +18,10 @@ from controller_manager.client.rest.errors import (
     TransportError,
 )
 from controller_manager.clock import LoopClock
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
-from controller_manager.runtime.worker import Turns, Workers
+from controller_manager.runtime.worker import Reconcile, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 
@@ -51,21 +52,27 @@ class Syncs:
         self.outcomes.append(outcome)
 
 
+def workers_of(
+    queue: WorkQueue, sync: Reconcile, count: int = 2, **more: Any
+) -> Workers:
+    """Return silent workers on virtual time, unless told otherwise."""
+    given: dict[str, Any] = {
+        "clock": LoopClock(EPOCH),
+        "rng": random.Random(1),
+        "logger": silent_logger(),
+        "metrics": Syncs(),
+        "turns": Turns(),
+        **more,
+    }
+    return Workers("test-controller", queue, sync, count, **given)
+
+
 async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, str]:
     """Process one key until its queue is idle; return the observed outcomes."""
-    clock, syncs, log = LoopClock(EPOCH), Syncs(), io.StringIO()
-    queue = WorkQueue(clock)
-    workers = Workers(
-        "test-controller",
-        queue,
-        script,
-        2,
-        clock=clock,
-        rng=random.Random(1),
-        logger=make_logger(verbosity=verbosity, stream=log),
-        metrics=syncs,
-        turns=Turns(),
-    )
+    syncs, log = Syncs(), io.StringIO()
+    queue = WorkQueue(LoopClock(EPOCH))
+    logger = make_logger(verbosity=verbosity, stream=log)
+    workers = workers_of(queue, script, metrics=syncs, logger=logger)
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0.1)
     healthy = workers.is_healthy
@@ -232,18 +239,7 @@ async def test_several_pools_are_one_controller() -> None:
 
     script = Script()
     pools = [
-        Workers(
-            "test-controller",
-            queue,
-            reconcile,
-            1,
-            clock=clock,
-            rng=random.Random(1),
-            logger=make_logger(stream=io.StringIO()),
-            metrics=Syncs(),
-            turns=Turns(),
-            on_start=on_start,
-        )
+        workers_of(queue, reconcile, 1, on_start=on_start)
         for queue, reconcile, on_start in (
             (first, script, tuple),
             (second, pass_on, add_one),
