@@ -22,6 +22,7 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.storage import HISTORY, Storage
+from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics.client import (
@@ -50,6 +51,14 @@ NAMESPACES = frozenset(("default", "kube-system"))
 
 def informer_metrics() -> InformerMetrics:
     return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
+
+
+def factory_of(
+    cluster: "Cluster", registry: CollectorRegistry | None = None, **more: Any
+) -> InformerFactory:
+    given = {"min_resync_period": 100, "logger": silent_logger(), **more}
+    metrics = InformerCollectors(registry or CollectorRegistry(), "test")
+    return InformerFactory(cluster.client, rng=cluster.rng, metrics=metrics, **given)
 
 
 ROOT_CA = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n" * 2

@@ -87,11 +87,8 @@ async def broken(
     stream_lists: bool = True,
     resync_period: float = 0,
 ) -> AsyncGenerator[Broken, None]:
-    registry, log, transport = (
-        CollectorRegistry(),
-        io.StringIO(),
-        test_informer.Faulty(cluster),
-    )
+    registry, log = CollectorRegistry(), io.StringIO()
+    transport = test_informer.Faulty(cluster)
     subject = SharedInformer(
         Client(transport, cluster.clock),
         PODS,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api import meta
 from controller_manager.api.apps.v1 import DEPLOYMENTS
@@ -20,9 +19,7 @@ from controller_manager.api.core.v1 import (
 from controller_manager.client.rest.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
-from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.client import InformerCollectors
-from tests.clusters import Cluster
+from tests.clusters import Cluster, factory_of
 
 pytestmark = pytest.mark.looptime
 
@@ -36,16 +33,6 @@ METADATA: meta.Resource[meta.PartialObject] = meta.Resource(
     "", "v1", "pods", "Pod", meta.PartialObject, metadata_only=True
 )
 POD_FORM = "controller_manager.api.core.v1.Pod"
-
-
-def factory(cluster: Cluster) -> InformerFactory:
-    return InformerFactory(
-        cluster.client,
-        min_resync_period=100,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=InformerCollectors(CollectorRegistry(), "test"),
-    )
 
 
 async def create_pod(cluster: Cluster) -> Pod:
@@ -79,7 +66,7 @@ async def test_a_cache_keeps_the_declared_fields(cluster: Cluster) -> None:
         [Reads(NODES), Reads(PODS, path)]
         for path in ("status.phase", "status.conditions[Ready]")
     )
-    (cached,) = await cached_pods(factory(cluster), phase, ready)
+    (cached,) = await cached_pods(factory_of(cluster), phase, ready)
     assert (stored.spec.node_name, stored.metadata.generation) == ("node-1", 1)
     assert cached == Pod(
         metadata=msgspec.structs.replace(stored.metadata, generation=0),
@@ -93,14 +80,14 @@ async def test_a_cache_keeps_all_of_what_somebody_reads_whole(cluster: Cluster) 
     """A caller that declares nothing of a resource reads whole objects, too."""
     stored = await create_pod(cluster)
     phase = [Reads(PODS, "status.phase")]
-    assert await cached_pods(factory(cluster), [Reads(PODS)], phase) == [stored]
-    assert await cached_pods(factory(cluster), phase, [Reads(NODES)]) == [stored]
-    assert await cached_pods(factory(cluster), []) == [stored]
+    assert await cached_pods(factory_of(cluster), [Reads(PODS)], phase) == [stored]
+    assert await cached_pods(factory_of(cluster), phase, [Reads(NODES)]) == [stored]
+    assert await cached_pods(factory_of(cluster), []) == [stored]
 
 
 async def test_two_types_of_one_resource_are_a_clash(cluster: Cluster) -> None:
     """They would share a store in which each finds the other's objects."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.informer(PODS)
     with pytest.raises(ClashError) as caught:
         subject.informer(PHASES)
@@ -115,12 +102,12 @@ async def test_two_types_of_one_resource_are_a_clash(cluster: Cluster) -> None:
 async def test_a_declaration_of_another_type_is_a_clash(cluster: Cluster) -> None:
     """A declaration and the requested resource must have the same type."""
     with pytest.raises(ClashError, match=r"Phase and as .*core\.v1\.Pod"):
-        factory(cluster).informer(PODS, [Reads(PHASES)])
+        factory_of(cluster).informer(PODS, [Reads(PHASES)])
 
 
 async def test_resources_that_share_no_store_do_not_clash(cluster: Cluster) -> None:
     """Another field selector means another store; monitors use an existing informer."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     pods = subject.informer(PODS, [Reads(PODS), Reads(DEPLOYMENTS)])
     on_node = replace(PHASES, field_selector="spec.nodeName=node-1")
     assert subject.informer(on_node).resource == on_node
@@ -130,7 +117,7 @@ async def test_resources_that_share_no_store_do_not_clash(cluster: Cluster) -> N
 
 async def test_two_monitors_of_different_types_are_a_clash(cluster: Cluster) -> None:
     """Neither would find the objects that it expects."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     monitor = subject.monitor(METADATA)
     assert subject.monitor(METADATA) is monitor
     with pytest.raises(ClashError, match="metadata only"):
@@ -138,7 +125,7 @@ async def test_two_monitors_of_different_types_are_a_clash(cluster: Cluster) -> 
 
 
 async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> None:
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     monitor = subject.monitor(METADATA)
     assert subject.monitor(METADATA) is monitor
     subject.stop_monitor(METADATA)
@@ -150,7 +137,7 @@ async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> 
 
 
 async def test_a_monitor_keeps_what_controllers_read(cluster: Cluster) -> None:
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.read_monitored(PODS)
     monitor = subject.monitor(METADATA)
     assert monitor.resource == PODS
@@ -165,7 +152,7 @@ async def test_a_shared_cache_keeps_the_fields_that_a_user_of_monitors_reads(
 ) -> None:
     """All fields if the user declares none; otherwise it would find them empty."""
     stored = await create_pod(cluster)
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.read_monitored(PODS, declared)
     (cached,) = await cached_pods(subject, [Reads(PODS, "status.phase")])
     whole = (
@@ -181,7 +168,7 @@ async def test_a_shared_cache_keeps_the_fields_that_a_user_of_monitors_reads(
 
 
 async def test_a_monitor_asks_before_the_caches_run(cluster: Cluster) -> None:
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(0)
     with pytest.raises(RuntimeError, match="keeps only metadata already"):
@@ -192,7 +179,7 @@ async def test_a_monitor_asks_before_the_caches_run(cluster: Cluster) -> None:
 
 async def test_a_stopped_monitor_is_freed_in_turns(cluster: Cluster) -> None:
     """Memory of 100,000 objects would be freed in one turn of the loop otherwise."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     monitor = subject.monitor(METADATA)
     for number in range(250):
         named = meta.PartialMetadata(name=f"pod-{number}", namespace="default")
@@ -210,7 +197,7 @@ async def test_a_stopped_monitor_is_freed_in_turns(cluster: Cluster) -> None:
 
 
 async def test_a_held_informer_runs_once_somebody_needs_it(cluster: Cluster) -> None:
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     nodes, pods = subject.hold(NODES), subject.hold(PODS)
     sets = subject.hold(DEPLOYMENTS)
     assert subject.shared() == []
@@ -230,7 +217,7 @@ async def test_a_held_informer_runs_once_somebody_needs_it(cluster: Cluster) -> 
 
 async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> None:
     stored = await create_pod(cluster)
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     pods = subject.informer(PODS, [Reads(PODS, "status.phase")])
     assert subject.hold(PODS) is pods
     running = asyncio.create_task(subject.run())
@@ -242,7 +229,7 @@ async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> N
 
 async def test_an_informer_asked_for_again_is_the_same(cluster: Cluster) -> None:
     """Some controllers ask for it in each sync."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     for _ in range(3):
         subject.informer(PODS, [Reads(PODS, "spec")])
         subject.informer(NODES)
@@ -254,7 +241,7 @@ async def test_an_informer_asked_for_again_is_the_same(cluster: Cluster) -> None
 
 async def test_an_informer_cannot_be_held_once_the_caches_run(cluster: Cluster) -> None:
     """It may be running already: then it would be started twice."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.informer(PODS)
     running = asyncio.create_task(subject.run())
     await subject.wait_for_sync()
@@ -266,11 +253,11 @@ async def test_an_informer_cannot_be_held_once_the_caches_run(cluster: Cluster) 
 
 async def test_types_of_monitors_clash_in_any_order(cluster: Cluster) -> None:
     """The informer or the monitor may be asked for first."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.read_monitored(PHASES)
     with pytest.raises(ClashError):
         subject.informer(PODS)
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     subject.informer(PODS)
     with pytest.raises(ClashError):
         subject.monitor(PHASES)
@@ -278,7 +265,7 @@ async def test_types_of_monitors_clash_in_any_order(cluster: Cluster) -> None:
 
 async def test_one_object_is_read_by_its_whole_name(cluster: Cluster) -> None:
     """Without a namespace, a pod of that name in any namespace would be found."""
-    subject = factory(cluster)
+    subject = factory_of(cluster)
     stored = await create_pod(cluster)
     name = stored.metadata.name
     assert await subject.read(PODS, "default", name) == stored

@@ -9,24 +9,26 @@ from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS, Pod, PodMeta
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.serializer import Modified
-from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import State
 from controller_manager.informers.store import BY_CONTROLLER, Store
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import TOKEN, Cluster, informer_metrics
+from tests.clusters import TOKEN, Cluster, factory_of, informer_metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -119,8 +121,11 @@ async def relabel(cluster: Cluster, name: str, value: str) -> None:
 
 @asynccontextmanager
 async def informer(
-    cluster: Cluster, transport: Faulty | None = None, **options: Any
-) -> AsyncGenerator[SharedInformer[Pod], None]:
+    cluster: Cluster,
+    transport: Transport | None = None,
+    resource: Any = PODS,
+    **options: Any,
+) -> AsyncGenerator[SharedInformer[Any], None]:
     client = Client(transport or cluster.transport, cluster.clock)
     gates = FeatureGates(
         {
@@ -128,16 +133,13 @@ async def informer(
             "WatchListClient": options.pop("stream_lists", True),
         }
     )
-    subject = SharedInformer(
-        client,
-        PODS,
-        gates=gates,
-        resync_period=options.pop("resync_period", 0),
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=informer_metrics(),
+    given = {
+        "resync_period": 0,
+        "logger": silent_logger(),
+        "metrics": informer_metrics(),
         **options,
-    )
+    }
+    subject = SharedInformer(client, resource, gates=gates, rng=cluster.rng, **given)
     task = asyncio.create_task(subject.run())
     try:
         yield subject
@@ -550,14 +552,7 @@ async def test_a_pod_with_another_uid_is_another_pod(cluster: Cluster) -> None:
 async def test_monitors_beyond_the_limit_of_watches_wait(cluster: Cluster) -> None:
     """Each watch takes a connection, and some must be left for writes."""
     log = io.StringIO()
-    factory = InformerFactory(
-        cluster.client,
-        min_resync_period=100,
-        rng=cluster.rng,
-        logger=make_logger(stream=log),
-        metrics=InformerCollectors(CollectorRegistry(), "test"),
-        max_watches=2,
-    )
+    factory = factory_of(cluster, logger=make_logger(stream=log), max_watches=2)
     factory.informer(PODS)
     first = factory.monitor(NODES)
     second = factory.monitor(CONFIG_MAPS)

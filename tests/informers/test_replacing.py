@@ -9,15 +9,11 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS, Pod
 from controller_manager.api.meta import KubeObject, PartialObject, Resource, key_of
-from controller_manager.client.rest.client import Client
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.factory import InformerFactory
-from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import BY_CONTROLLER, Index
 from controller_manager.observability.exposition import expose
-from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.client import InformerCollectors
-from tests.clusters import Cluster
+from tests.clusters import Cluster, factory_of
 from tests.controllers.builders import pod
 from tests.informers.test_informer import Faulty, Seen, add_pod, informer
 
@@ -179,16 +175,7 @@ LABELS = {"group": "", "name": "test", "resource": "pods", "version": "v1"}
 async def test_restarts_and_relists_are_counted_by_cause(cluster: Cluster) -> None:
     registry = CollectorRegistry()
     transport = Faulty(cluster)
-    informer = SharedInformer(
-        Client(transport, cluster.clock),
-        PODS,
-        resync_period=0,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=InformerCollectors(registry, "test").informer("", "v1", "pods"),
-    )
-    running = asyncio.create_task(informer.run())
-    await informer.wait_for_sync()
+    metrics = InformerCollectors(registry, "test").informer("", "v1", "pods")
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(name, {**LABELS, **labels})
@@ -197,41 +184,31 @@ async def test_restarts_and_relists_are_counted_by_cause(cluster: Cluster) -> No
         return [value(name, cause=cause) for cause in causes]
 
     causes = ("ended", "error", "timeout", "expired", "garbage")
-    assert counts("informer_watch_restarts_total", *causes) == [0.0] * 5
-    await asyncio.sleep(601)  # a watch is asked to last 10 minutes at most
-    (ended, *others) = counts("informer_watch_restarts_total", *causes)
-    assert ended in (1.0, 2.0)
-    assert others == [0.0] * 4
-    transport.spoil = lambda _: b'{"type":"ADDED","object":[1,2]}\n'
-    await add_pod(cluster, "a")
-    await asyncio.sleep(0.5)
-    transport.spoil = lambda chunk: chunk
-    await asyncio.sleep(10)
-    await add_pod(cluster, "b")
-    await asyncio.sleep(1)
-    assert counts("informer_watch_restarts_total", "garbage") == [1.0]
-    assert counts("informer_relists_total", "expired", "garbage") == [0.0, 1.0]
-    assert value("informer_cached_objects") == 2
-    assert value("informer_queued_items") == 0
-    assert (value("informer_processing_latency_seconds_count") or 0) >= 2
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-def factory_of(cluster: Cluster, registry: CollectorRegistry) -> InformerFactory:
-    return InformerFactory(
-        cluster.client,
-        min_resync_period=0,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=InformerCollectors(registry, "test"),
-    )
+    async with informer(cluster, transport, metrics=metrics) as subject:
+        await subject.wait_for_sync()
+        assert counts("informer_watch_restarts_total", *causes) == [0.0] * 5
+        await asyncio.sleep(601)  # a watch is asked to last 10 minutes at most
+        (ended, *others) = counts("informer_watch_restarts_total", *causes)
+        assert ended in (1.0, 2.0)
+        assert others == [0.0] * 4
+        transport.spoil = lambda _: b'{"type":"ADDED","object":[1,2]}\n'
+        await add_pod(cluster, "a")
+        await asyncio.sleep(0.5)
+        transport.spoil = lambda chunk: chunk
+        await asyncio.sleep(10)
+        await add_pod(cluster, "b")
+        await asyncio.sleep(1)
+        assert counts("informer_watch_restarts_total", "garbage") == [1.0]
+        assert counts("informer_relists_total", "expired", "garbage") == [0.0, 1.0]
+        assert value("informer_cached_objects") == 2
+        assert value("informer_queued_items") == 0
+        assert (value("informer_processing_latency_seconds_count") or 0) >= 2
 
 
 async def test_the_version_of_the_store_follows_all(cluster: Cluster) -> None:
     """As upstream's gauge, of any cache."""
     registry = CollectorRegistry()
-    factory = factory_of(cluster, registry)
+    factory = factory_of(cluster, registry, min_resync_period=0)
     pods = factory.informer(PODS)
     running = asyncio.create_task(factory.run())
     await factory.wait_for_sync()
@@ -275,7 +252,7 @@ def test_a_version_is_shown_by_its_last_15_digits(version: str, shown: float) ->
 async def test_the_series_of_a_removed_kind_go_away(cluster: Cluster) -> None:
     """All of them, once no controller watches it; a new watch starts at zero."""
     registry = CollectorRegistry()
-    factory = factory_of(cluster, registry)
+    factory = factory_of(cluster, registry, min_resync_period=0)
     custom = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
     factory.informer(CONFIG_MAPS)
     running = asyncio.create_task(factory.run())
@@ -299,7 +276,7 @@ async def test_the_series_of_a_removed_kind_go_away(cluster: Cluster) -> None:
 async def test_a_stopped_monitor_leaves_shared_series(cluster: Cluster) -> None:
     """They are the same ones: a controller asked for the cache after the monitor."""
     registry = CollectorRegistry()
-    factory = factory_of(cluster, registry)
+    factory = factory_of(cluster, registry, min_resync_period=0)
     factory.monitor(PODS)
     factory.informer(PODS)
     before = expose(registry)

@@ -9,13 +9,11 @@ import pytest
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS
-from controller_manager.client.rest.client import Client, WatchOptions
+from controller_manager.client.rest.client import WatchOptions
 from controller_manager.client.rest.serializer import Bookmark
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.informers.informer import SharedInformer
-from controller_manager.observability.logs import silent_logger
-from controller_manager.options.gates import FeatureGates
-from tests.clusters import Cluster, informer_metrics
+from tests.clusters import Cluster
+from tests.informers.test_informer import informer
 
 pytestmark = pytest.mark.looptime
 
@@ -55,22 +53,12 @@ async def test_a_silent_watch_is_resumed_from_its_last_version(
     cluster: Cluster, resource: Any, seconds: int
 ) -> None:
     """Kubelets write nodes and leases often, so their silence is noticed earlier."""
-    transport = WithoutBookmarks(cluster)
-    subject: SharedInformer[Any] = SharedInformer(
-        Client(transport, cluster.clock),
-        resource,
-        gates=FeatureGates({"WatchListClient": False}),
-        resync_period=0,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=informer_metrics(),
-    )
-    running = asyncio.create_task(subject.run())
-    await subject.wait_for_sync()
-    version = subject.resource_version
-    await asyncio.sleep(2 * seconds + 1)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    transport: Any = WithoutBookmarks(cluster)
+    options = {"transport": transport, "resource": resource, "stream_lists": False}
+    async with informer(cluster, **options) as subject:
+        await subject.wait_for_sync()
+        version = subject.resource_version
+        await asyncio.sleep(2 * seconds + 1)
     assert transport.sent == [
         (0, "list", ""),
         (0, "watch", version),

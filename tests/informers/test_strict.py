@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition
 from controller_manager.api.meta import PartialObject, Resource
@@ -22,9 +21,7 @@ from controller_manager.informers.strict import (
     forbid_undeclared_reads,
     view_of,
 )
-from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.client import InformerCollectors
-from tests.clusters import Cluster
+from tests.clusters import Cluster, factory_of
 
 METADATA: Resource[PartialObject] = Resource(
     "", "v1", "pods", "Pod", PartialObject, metadata_only=True
@@ -132,14 +129,7 @@ def test_a_name_that_is_no_field_is_missing_as_ever() -> None:
 
 
 def informers(cluster: Cluster) -> InformerFactory:
-    return InformerFactory(
-        cluster.client,
-        min_resync_period=100,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=InformerCollectors(CollectorRegistry(), "test"),
-        strict_reads=True,
-    )
+    return factory_of(cluster, strict_reads=True)
 
 
 async def run_until_synced(factory: InformerFactory) -> None:

@@ -3,14 +3,12 @@
 import asyncio
 import io
 import json
-import random
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, Deployment
 from controller_manager.api.core import v1
@@ -29,10 +27,9 @@ from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.client.rest.limits import SYNC_KEY
-from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.observability.metrics.client import InformerCollectors
+from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.finalizer import Finalizer
@@ -47,7 +44,7 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For
-from tests.clusters import Cluster, make_config, manager_of
+from tests.clusters import Cluster, factory_of, make_config, manager_of
 from tests.controllers.builders import replica_set_json
 from tests.controllers.user import User, settle
 from tests.runtime.silence import SilentWatches
@@ -223,14 +220,7 @@ def pod(version: str) -> v1.Pod:
 
 @pytest.fixture
 def informers(cluster: Cluster) -> ControllerInformers:
-    factory = InformerFactory(
-        cluster.client,
-        min_resync_period=0,
-        rng=random.Random(1),
-        logger=silent_logger(),
-        metrics=InformerCollectors(CollectorRegistry(), "test"),
-    )
-    return ControllerInformers(factory)
+    return ControllerInformers(factory_of(cluster, min_resync_period=0))
 
 
 async def test_a_key_awaits_its_write(informers: ControllerInformers) -> None:
