@@ -5,11 +5,21 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_controller"
 OPERATORS = tuple(sorted((ROOT / "examples").glob("*_operator")))
 PLUGIN = "controller_manager.devcluster.testing.plugin"
+
+
+def completed(
+    *command: str | Path, **options: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end, whatever its exit code, and take what it prints."""
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, **options
+    )
 
 
 def plugin_arguments() -> tuple[str, ...]:
@@ -45,10 +55,5 @@ def run_program(
     *arguments: str, directories: tuple[Path, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run controller-manager as a process until it ends."""
-    return subprocess.run(
-        [sys.executable, "-m", "controller_manager", *arguments],
-        env=environment(*directories),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = (sys.executable, "-m", "controller_manager")
+    return completed(*program, *arguments, env=environment(*directories))

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.distributions import (
     EXAMPLE,
     OPERATORS,
+    completed,
     environment,
     plugin_arguments,
     run_program,
@@ -20,31 +20,11 @@ from tests.ports import free_port
 
 
 @pytest.mark.slow
-def test_the_tests_of_the_example_pass() -> None:
-    arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=EXAMPLE,
-        env=environment(EXAMPLE),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda path: path.name)
-def test_the_tests_of_an_operator_pass(operator: Path) -> None:
-    arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=operator,
-        env=environment(operator),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.mark.parametrize("example", [EXAMPLE, *OPERATORS], ids=lambda path: path.name)
+def test_the_tests_of_an_example_pass(example: Path) -> None:
+    pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    arguments = (*pytest_, *plugin_arguments(), "tests")
+    result = completed(*arguments, cwd=example, env=environment(example))
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -56,12 +36,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(EXAMPLE, source)
     target = directory / "target"
     options = ("--no-deps", "--no-build-isolation", "--no-index", "--target")
-    result = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, target, source],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = completed(sys.executable, "-m", "pip", "install", *options, target, source)
     assert result.returncode == 0, result.stdout + result.stderr
     return target
 

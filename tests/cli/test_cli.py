@@ -4,7 +4,6 @@ import io
 import json
 import os
 import ssl
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from controller_manager.options.values import parse_bool
 from controller_manager.registry import registry
 from controller_manager.serving.certificates import self_signed
 from controller_manager.version import VERSION
+from tests.distributions import completed
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -479,12 +479,7 @@ def test_a_rate_limit_of_zero_is_client_gos_default(
 
 def test_the_console_script_ends_with_1_and_no_traceback() -> None:
     """As a user runs it."""
-    result = subprocess.run(
-        [sys.executable, "-m", "controller_manager", "--nope"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = completed(sys.executable, "-m", "controller_manager", "--nope")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "Error: unknown flag: --nope\n"
 
@@ -605,18 +600,14 @@ def test_a_missing_argument_is_one_line(
     ],
 )
 def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "controller_manager"],
-        env={
-            **os.environ,
-            "_CONTROLLER_MANAGER_COMPLETE": "bash_complete",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {
+        **os.environ,
+        "_CONTROLLER_MANAGER_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    program = (sys.executable, "-m", "controller_manager")
+    result = completed(*program, env=environment)
     assert set(result.stdout.split()) == expected
 
 
@@ -626,12 +617,7 @@ def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) 
         "import sys; sys.modules['rich'] = None; sys.modules['rich.console'] = None; "
         "from controller_manager.cli import main; main()"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code, command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = completed(sys.executable, "-c", code, command)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         "Error: the development cluster needs the package rich.console; install it in "

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from controller_manager.devcluster.testing.cluster import DevelopmentCluster
 from controller_manager.explain import following
 from controller_manager.explain.cause import Explanation, Reference, State
 from controller_manager.explain.view import Missing, Unread
+from tests.distributions import completed
 from tests.documents.facts import ROOT
 
 CASES = yaml.safe_load(Path(__file__).with_name("explain.yaml").read_text())
@@ -236,13 +236,7 @@ def test_kubectl_why_explains_an_object(tmp_path: Path) -> None:
         }
 
         def why(*words: str) -> tuple[int, str, str]:
-            done = subprocess.run(
-                (KUBECTL, "why", *words),
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = completed(KUBECTL, "why", *words, env=environment)
             return done.returncode, done.stdout, done.stderr
 
         assert [why("ns", "default"), why("flower/rose"), why("cm", "-A")] == [

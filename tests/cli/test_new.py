@@ -1,6 +1,5 @@
 """``controller-manager new`` writes an operator whose tests pass at once."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,18 +8,11 @@ import yaml
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
-from tests.distributions import environment, plugin_arguments
+from tests.distributions import completed, environment, plugin_arguments
 
 
 def run(*arguments: str, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed(sys.executable, "-m", *arguments, cwd=cwd, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

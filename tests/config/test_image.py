@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from controller_manager.version import NAME
+from tests.distributions import completed
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "config" / "image"
@@ -165,11 +166,6 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
 
 def run(app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(app)}
-    return subprocess.run(
-        [sys.executable, "-m", "controller_manager", *arguments],
-        cwd=app,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    return completed(
+        sys.executable, "-m", "controller_manager", *arguments, cwd=app, env=environment
     )

@@ -1,7 +1,6 @@
 """Kustomizations, and the patches of kubeadm."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.registry import registry
 from tests.config import manifests
+from tests.distributions import completed
 
 from .manifests import (
     BASE,
@@ -41,12 +41,7 @@ def built(directory: Path) -> list[JSON]:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("no kubectl")
-    result = subprocess.run(
-        [kubectl, "kustomize", str(directory)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = completed(kubectl, "kustomize", str(directory))
     if "unknown command" in result.stderr:
         pytest.skip("this kubectl has no kustomize")
     assert result.returncode == 0, result.stderr

@@ -28,6 +28,7 @@ from tests.config.queries import (
     panels,
     rules,
 )
+from tests.distributions import completed
 from tests.documents.markdown import Page, commands
 
 GUIDE = ROOT / "docs" / "monitoring.md"
@@ -176,9 +177,7 @@ def promtool(*arguments: str) -> str:
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("no promtool; CI runs it as a step of its own")
-    result = subprocess.run(
-        [program, *arguments], capture_output=True, text=True, check=False
-    )
+    result = completed(program, *arguments)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

@@ -19,6 +19,7 @@ from tests.config import sections
 from tests.config.control_plane import MANIFEST
 from tests.config.node import IMAGE
 from tests.config.walk import ControlPlane, control_plane, lines_of
+from tests.distributions import completed
 from tests.documents.facts import ROOT
 from tests.e2e.clusters import KUBECTL, running_cluster
 
@@ -227,14 +228,7 @@ def test_the_recordings_are_played_on_a_cluster(tmp_path: Path) -> None:
                 "PYTHONPATH": str(ROOT),
                 "PYTEST_ADDOPTS": f"-k {ONE_SCENARIO} -p no:cacheprovider",
             }
-            played = subprocess.run(
-                ["bash", "-c", here],
-                cwd=ROOT,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            played = completed("bash", "-c", here, cwd=ROOT, env=environment)
             assert "1 passed" in played.stdout, played.stdout + played.stderr
 
 

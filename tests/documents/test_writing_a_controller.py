@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.distributions import completed
 from tests.documents.facts import ROOT
 from tests.documents.markdown import Page
 
@@ -28,14 +28,8 @@ def run(script: str, root: Path) -> str:
     """
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     changed = {"PYTHONPATH": str(root), "COLUMNS": "80", "PATH": programs}
-    result = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=root,
-        env={**os.environ, **changed},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    bash = ("bash", "-euo", "pipefail", "-c")
+    result = completed(*bash, script, cwd=root, env={**os.environ, **changed})
     assert result.returncode == 0, script + result.stdout + result.stderr
     return result.stdout
 

@@ -20,6 +20,7 @@ from controller_manager.client.identity.tls import TLSMaterial, TLSSettings
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from tests.client.identity.handshakes import holder, is_trusted
+from tests.distributions import completed
 
 ROOT = Path(__file__).parents[3]
 VERSIONS = range(11, 20)
@@ -129,19 +130,8 @@ EXPECTED = {
 @pytest.mark.parametrize("version", PYTHONS)
 def test_every_python_trusts_the_same_chains(version: str, certificates: Path) -> None:
     """An intermediate alone is enough, and no key identifier is needed."""
-    answer = subprocess.run(
-        [
-            PYTHONS[version],
-            "-m",
-            "tests.client.identity.handshakes",
-            certificates,
-            *EXPECTED,
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = (PYTHONS[version], "-m", "tests.client.identity.handshakes")
+    answer = completed(*program, certificates, *EXPECTED, cwd=ROOT)
     assert (answer.stderr, answer.returncode) == ("", 0)
     assert dict(zip(EXPECTED, json.loads(answer.stdout), strict=True)) == EXPECTED
 

@@ -1,7 +1,6 @@
 """Writes: their names, their types, and their refusals."""
 
 import re
-import subprocess
 import sys
 from operator import itemgetter
 from pathlib import Path
@@ -20,6 +19,7 @@ from controller_manager.version import COMMAND_USER_AGENT, USER_AGENT, VERSION
 from tests.clusters import TOKEN, Cluster, make_config
 from tests.controllers.builders import replica_set_json, template
 from tests.controllers.user import User, settle
+from tests.distributions import completed
 
 
 def test_the_user_agent_of_the_daemon_begins_as_upstreams() -> None:
@@ -94,14 +94,8 @@ async def do_what_is_allowed(client: Client, deployment: Deployment) -> None:
 def test_the_type_checker_knows_what_may_be_written(tmp_path: Path) -> None:
     snippet = tmp_path / "verbs.py"
     snippet.write_text(VERBS)
-    ran = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(snippet)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    mypy = (sys.executable, "-m", "mypy", "--config-file", "pyproject.toml")
+    ran = completed(*mypy, snippet, cwd=ROOT, timeout=180)
     wrong = {int(line) for line in re.findall(r"verbs\.py:(\d+): error", ran.stdout)}
     expected = {
         number

@@ -1,7 +1,8 @@
 """A process that has no file left can still connect for its lease."""
 
-import subprocess
 import sys
+
+from tests.distributions import completed
 
 SCRIPT = """
 import os, resource, socket
@@ -35,11 +36,5 @@ print(len(reserve))
 
 
 def test_a_reserve_opens_files_when_no_descriptor_is_free() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = completed(sys.executable, "-W", "error", "-c", SCRIPT, timeout=60)
     assert (done.stdout, done.stderr) == ("Too many open files\n4\n0\n", "")
