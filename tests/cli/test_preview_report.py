@@ -11,7 +11,7 @@ import pytest
 from controller_manager.preview.report import Report
 from tests.controllers.builders import deployment_json
 from tests.robustness.cluster import FaultyCluster, faulty_cluster
-from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.daemon import Daemon, run_daemon
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ async def test_the_report_of_a_daemon_has_an_exit_code(tmp_path: Path) -> None:
     async with faulty_cluster() as cluster:
         token.write_text(cluster.token)
         given = (f"--token-file={token}", "--insecure-skip-tls-verify")
-        async with manager_of(cluster, tmp_path, *flags) as daemon:
+        async with run_daemon(cluster.kubeconfig, tmp_path, *flags) as daemon:
             await daemon.until_it_leads()
             code, output, _ = await _asked(daemon, *given)
             assert (code, output.partition(": ")[0][:13]) == (0, "Preview since")
@@ -91,8 +91,8 @@ async def test_a_daemon_that_writes_has_no_report(tmp_path: Path) -> None:
     token = tmp_path / "token"
     async with faulty_cluster() as cluster:
         token.write_text(cluster.token)
-        async with manager_of(
-            cluster, tmp_path, "--leader-elect=false", _CONTROLLERS
+        async with run_daemon(
+            cluster.kubeconfig, tmp_path, "--leader-elect=false", _CONTROLLERS
         ) as daemon:
             await daemon.until_it_leads()
             code, _, errors = await _asked(
