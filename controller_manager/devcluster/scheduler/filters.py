@@ -1,5 +1,6 @@
 """The filter and score plugins: which nodes fit a pod, why others do not, the best."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Protocol
@@ -363,19 +364,23 @@ def best(
     pod = fit.pod
     scores = [0.0] * len(nodes)
     spread = _TopologySpread(pod, infos, fit.is_counted, SOFT)
-    pods = _PodScores(pod, infos, labels_of)
-    for weight, values in (
-        (_TAINTS, [-float(_untolerated(pod, each)) for each in nodes]),
-        (_AFFINITY, [float(_node_score(pod, each)) for each in nodes]),
-        (_SPREAD, [-float(spread.count(each)) for each in nodes]),
-        (_POD_AFFINITY, [float(pods.score(each)) for each in nodes]),
-    ):
-        for number, value in enumerate(_normalized(values)):
+    weights = _pod_weights(pod, infos, labels_of)
+    scorers: tuple[tuple[int, Callable[[node_infos.NodeInfo], int]], ...] = (
+        (_TAINTS, lambda node: -_untolerated(pod, node)),
+        (_AFFINITY, lambda node: _node_score(pod, node)),
+        (_SPREAD, lambda node: -spread.count(node)),
+        (
+            _POD_AFFINITY,
+            lambda node: sum(weights[p] for p in node.facts.labels.items()),
+        ),
+    )
+    for weight, score in scorers:
+        for number, value in enumerate(_normalized([score(each) for each in nodes])):
             scores[number] += weight * value
     return nodes[max(range(len(nodes)), key=lambda number: scores[number])]
 
 
-def _normalized(values: Sequence[float]) -> Sequence[float]:
+def _normalized(values: Sequence[int]) -> Sequence[float]:
     low, high = min(values), max(values)
     if low == high:
         return [0.0] * len(values)
@@ -400,44 +405,24 @@ def _node_score(pod: JSON, node: node_infos.NodeInfo) -> int:
     )
 
 
-class _PodScores:
-    """The weights with which the pods on nodes attract or repel a pod."""
-
-    def __init__(
-        self,
-        pod: JSON,
-        infos: node_infos.NodeInfos,
-        labels_of: Callable[[str], node_infos.Labels],
-    ) -> None:
-        affinity = pod["spec"].get("affinity") or {}
-        self._weights: dict[tuple[str, str], int] = {}
-        for sign, name in ((1, "podAffinity"), (-1, "podAntiAffinity")):
-            for term in node_infos.preferences_of(pod, affinity.get(name)):
-                self._count(term, sign, infos, labels_of)
-
-    def _count(
-        self,
-        term: node_infos.Term,
-        sign: int,
-        infos: node_infos.NodeInfos,
-        labels_of: Callable[[str], node_infos.Labels],
-    ) -> None:
-        for namespace in infos.namespaces():
-            for pod in infos.pods_in(namespace):
-                node = infos.node_of(pod.key)
-                if node is None or not term.selects(namespace, pod.labels, labels_of):
-                    continue
-                value = node.facts.labels.get(term.topology_key)
-                if value is not None:
-                    place = (term.topology_key, value)
-                    weight = self._weights.get(place, 0) + sign * term.weight
-                    self._weights[place] = weight
-
-    def score(self, node: node_infos.NodeInfo) -> int:
-        """Return the weights of the pods in the domains of a node."""
-        labels: Mapping[str, str] = node.facts.labels
-        return sum(
-            weight
-            for (key, value), weight in self._weights.items()
-            if labels.get(key) == value
-        )
+def _pod_weights(
+    pod: JSON,
+    infos: node_infos.NodeInfos,
+    labels_of: Callable[[str], node_infos.Labels],
+) -> Counter[Place]:
+    """Return the weights with which the pods on nodes attract or repel a pod."""
+    affinity = pod["spec"].get("affinity") or {}
+    weights: Counter[Place] = Counter()
+    for sign, name in ((1, "podAffinity"), (-1, "podAntiAffinity")):
+        for term in node_infos.preferences_of(pod, affinity.get(name)):
+            key = term.topology_key
+            for namespace in infos.namespaces():
+                for other in infos.pods_in(namespace):
+                    node = infos.node_of(other.key)
+                    if (
+                        node is not None
+                        and key in node.facts.labels
+                        and term.selects(namespace, other.labels, labels_of)
+                    ):
+                        weights[key, node.facts.labels[key]] += sign * term.weight
+    return weights
