@@ -381,22 +381,22 @@ class ResourceQuota(writes.BuiltInPlugin):
     def __init__(self, parts: writes.Parts) -> None:
         super().__init__(parts)
         features = parts.features
-        pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))
-        self._evaluators = {
-            (v1.PODS.group, v1.PODS.plural): (pods, v1.PODS.type),
-            (SERVICES.group, SERVICES.plural): (SERVICE_EVALUATOR, SERVICES.type),
-            (claims.CLAIMS.group, claims.CLAIMS.plural): (
-                CLAIM_EVALUATOR,
-                claims.CLAIMS.type,
-            ),
-        }
-        self._pods = pods
+        self._pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))
         if features.is_enabled(EXTENDED_RESOURCES):
-            self._claim_evaluator = device_claim_evaluator(
+            devices = device_claim_evaluator(
                 self._extended_resources, self._charged_to_pod
             )
         else:
-            self._claim_evaluator = device_claim_evaluator(dict, lambda _, __: {})
+            devices = device_claim_evaluator(dict, lambda _, __: {})
+        evaluators: tuple[tuple[Resource[Any], Evaluator], ...] = (
+            (v1.PODS, self._pods),
+            (SERVICES, SERVICE_EVALUATOR),
+            (claims.CLAIMS, CLAIM_EVALUATOR),
+            (RESOURCE_CLAIMS, devices),
+        )
+        self._evaluators = {
+            (of.group, of.plural): (evaluator, of.type) for of, evaluator in evaluators
+        }
 
     def charge(self, write: Write) -> None:
         """Charge quotas for an object before it is stored, unless it is a dry run.
@@ -438,13 +438,9 @@ class ResourceQuota(writes.BuiltInPlugin):
         self, kind: Kind, new: JSON, old: JSON | None
     ) -> tuple[Evaluator, Any, Any]:
         name = (kind.group, kind.plural)
-        if name == (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural):
-            evaluator = self._claim_evaluator
-            form: Any = RESOURCE_CLAIMS.type
-        elif name in self._evaluators:
-            evaluator, form = self._evaluators[name]
-        else:
+        if name not in self._evaluators:
             return count_evaluator(*name), new, old
+        evaluator, form = self._evaluators[name]
         before = None if old is None else _decoded(old, form)
         return evaluator, _decoded(new, form), before
 

@@ -355,8 +355,7 @@ class Webhooks:
     async def _ask_one(
         self, hook: Hook, question: Question, submission: admission.Submission
     ) -> None:
-        outcome = await self._outcome(hook, question)
-        submission.remember(question.subject, outcome)
+        submission.remember(question.subject, await self._outcome(hook, question))
 
     async def _outcome(self, hook: Hook, question: Question) -> Outcome:
         client = hook.config["clientConfig"]
