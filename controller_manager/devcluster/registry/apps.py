@@ -107,7 +107,8 @@ CONTROLLER_REVISIONS: Final = kind_of(
     printer="Name; Controller: controller; Revision integer: .revision; Age",
 )
 
-# DaemonSet: a pod on every node
+# DaemonSet: a pod on every node. An annotation counts the changes of its template; the
+# field of the API that it stands for is no longer shown (apis/apps/v1/conversion.go).
 
 _GENERATION: Final = "deprecated.daemonset.template.generation"
 
@@ -153,40 +154,33 @@ def _set_generation(obj: JSON, count: int) -> None:
 _ALWAYS_RESTARTS: Final = always_restarts("DaemonSet")
 
 
-class _DaemonSetStrategy(Strategy):
-    """Counts the changes of the template in an annotation.
+def _default_daemon_set(obj: JSON) -> None:
+    obj.setdefault("spec", {}).setdefault("revisionHistoryLimit", 10)
+    _default_strategy(obj["spec"], "updateStrategy", maxUnavailable=1, maxSurge=0)
+    templates.default_template(obj["spec"])
 
-    The field of the API that it stands for is no longer shown
-    (apis/apps/v1/conversion.go).
-    """
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in template and update strategy."""
-        super().apply_defaults(obj)
-        _default_strategy(obj["spec"], "updateStrategy", maxUnavailable=1, maxSurge=0)
-        templates.default_template(obj["spec"])
+def _start_generation(obj: JSON, _: Storage) -> None:
+    _set_generation(obj, max(_generation(obj), 1))
 
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Set the count to one."""
-        del storage
-        _set_generation(obj, max(_generation(obj), 1))
 
-    def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Count a change."""
-        self.apply_defaults(new)
-        changed = old["spec"]["template"] != new["spec"]["template"]
-        _set_generation(new, _generation(old) + changed)
+def _count_generation(old: JSON, new: JSON) -> None:
+    _default_daemon_set(new)
+    changed = old["spec"]["template"] != new["spec"]["template"]
+    _set_generation(new, _generation(old) + changed)
 
-    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
-        """Keep the count: it is part of the spec."""
-        _set_generation(new, _generation(old))
+
+def _keep_generation(old: JSON, new: JSON) -> None:
+    _set_generation(new, _generation(old))
 
 
 DAEMON_SETS: Final = kind_of(
     "apps/v1/daemonsets",
-    _DaemonSetStrategy(),
+    apply_defaults=_default_daemon_set,
+    prepare_for_create=_start_generation,
+    prepare_for_update=_count_generation,
+    prepare_for_status_update=_keep_generation,
     counts_generations=True,
-    defaults={"spec": {"revisionHistoryLimit": 10}},
     rules="""
         spec:
           selector: selector

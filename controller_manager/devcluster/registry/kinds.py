@@ -60,6 +60,7 @@ class Facts(TypedDict, total=False):
     absent_fields: Mapping[str, str]
     allows_unconditional_update: bool
     apply_defaults: Callable[[JSON], None]
+    assign: Callable[[JSON, JSON, Storage], None]
     check_name: Callable[[str, str], Iterable[Cause]]
     counted_metadata: str
     counts_generations: bool
@@ -74,6 +75,7 @@ class Facts(TypedDict, total=False):
     new_rules: Rule | str
     orphans_dependents: bool
     prepare_for_create: Callable[[JSON, Storage], None]
+    prepare_for_status_update: Callable[[JSON, JSON], None]
     prepare_for_update: Callable[[JSON, JSON], None]
     printer: str
     returns_deleted: bool

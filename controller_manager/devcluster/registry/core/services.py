@@ -397,32 +397,30 @@ def _default_service(obj: JSON) -> None:
             ingress.setdefault("ipMode", "VIP")
 
 
-class _ServiceStrategy(strategy.Strategy):
-    """Gives each service addresses and node ports of its own."""
+def _allocate_new(obj: JSON, storage: Storage) -> None:
+    _sync_cluster_ips(obj["spec"])
+    allocate_for(obj, None, storage)
 
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Assign addresses and node ports; raises Refusal."""
-        _sync_cluster_ips(obj["spec"])
-        allocate_for(obj, None, storage)
 
-    def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Keep allocated values, and drop fields that the new type does not use."""
-        spec = new.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        _keep_allocated(old["spec"], spec)
-        _sync_cluster_ips(spec, old["spec"])
-        _drop_unneeded(old["spec"], spec)
-        if spec["type"] != "LoadBalancer":
-            new["status"] = {**new.get("status", {}), "loadBalancer": {}}
+def _keep_and_drop(old: JSON, new: JSON) -> None:
+    spec = new.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    _keep_allocated(old["spec"], spec)
+    _sync_cluster_ips(spec, old["spec"])
+    _drop_unneeded(old["spec"], spec)
+    if spec["type"] != "LoadBalancer":
+        new["status"] = {**new.get("status", {}), "loadBalancer": {}}
 
-    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
-        """Assign the addresses and node ports that an update needs; raises Refusal."""
-        allocate_for(new, old, storage)
+
+def _allocate_changed(old: JSON, new: JSON, storage: Storage) -> None:
+    allocate_for(new, old, storage)
 
 
 KIND: Final = kind_of(
     "v1/services",
-    _ServiceStrategy(),
+    prepare_for_create=_allocate_new,
+    prepare_for_update=_keep_and_drop,
+    assign=_allocate_changed,
     apply_defaults=_default_service,
     check_name=validate_service_name,
     label_selector=equality_selector,
