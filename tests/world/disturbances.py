@@ -8,7 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.registry.policy import (
+from controller_manager.devcluster.registry.scheduling import (
     find_budgets,
     take_disruption,
 )

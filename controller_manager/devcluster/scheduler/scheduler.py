@@ -16,7 +16,7 @@ from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, no
 from controller_manager.devcluster.registry.core.cluster import NAMESPACES as NAMESPACE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
-from controller_manager.devcluster.registry.policy import BUDGETS
+from controller_manager.devcluster.registry.scheduling import BUDGETS
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Change, Key, key_of
 

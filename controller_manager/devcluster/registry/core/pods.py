@@ -18,7 +18,10 @@ from controller_manager.devcluster.registry.kinds import (
     name_of,
     true_conditions,
 )
-from controller_manager.devcluster.registry.policy import find_budgets, take_disruption
+from controller_manager.devcluster.registry.scheduling import (
+    find_budgets,
+    take_disruption,
+)
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.storage import Storage
 
