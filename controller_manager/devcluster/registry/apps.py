@@ -7,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import NONE, Strategy
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
-from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.pods import always_restarts
 from controller_manager.devcluster.validation.rules import Rule, nested
@@ -57,11 +56,11 @@ _WORKLOAD: Final = table("""
 _SELECTOR_UPDATE: Final = table("spec change:\n  selector: immutable")
 
 
-def _collisions(status: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _collisions(status: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     after = status.get("collisionCount", 0)
     if after < old.get("collisionCount", 0):
         detail = "cannot be decremented"
-        yield statuses.invalid(f"{path}collisionCount", shown(after), detail)
+        yield statuses.invalid(f"{path}collisionCount", statuses.shown(after), detail)
 
 
 _STATUS_UPDATE: Final = table("status change:\n  hook collisions")
@@ -70,7 +69,7 @@ _STATUS_UPDATE: Final = table("status change:\n  hook collisions")
 def _as_go_prints(strategy: JSON) -> str:
     """Return the strategy of an update with the names of Go's internal type."""
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    return shown({"Type": kind, "RollingUpdate": rolling})
+    return statuses.shown({"Type": kind, "RollingUpdate": rolling})
 
 
 def _default_strategy(spec: JSON, name: str, **limits: int | str) -> None:
@@ -117,24 +116,24 @@ def _is_zero(value: Any) -> bool:
     return not (percent(value) if isinstance(value, str) else value)
 
 
-def _daemon_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _daemon_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     known = ("RollingUpdate", "OnDelete")
     yield statuses.not_supported(path[:-1], _as_go_prints(strategy), known)
 
 
-def _rolling_update(rolling: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _rolling_update(rolling: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that pods are either removed first or added first."""
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     for name, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):
         if percent(value) > 100:
             detail = "must not be greater than 100%"
-            yield statuses.invalid(f"{path}{name}", shown(value), detail)
+            yield statuses.invalid(f"{path}{name}", statuses.shown(value), detail)
     if _is_zero(unavailable) and _is_zero(surge):
         detail = "cannot be 0 when maxSurge is 0"
         yield statuses.required(f"{path}maxUnavailable", detail)
     elif not _is_zero(unavailable) and not _is_zero(surge):
         detail = "may not be set when maxUnavailable is non-zero"
-        yield statuses.invalid(f"{path}maxSurge", shown(surge), detail)
+        yield statuses.invalid(f"{path}maxSurge", statuses.shown(surge), detail)
 
 
 def _generation(obj: JSON) -> int:
@@ -224,7 +223,7 @@ DAEMON_SETS: Final = kind_of(
 # Deployment: rolls out a pod template
 
 
-def _deployment_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _deployment_type(strategy: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     known = ("Recreate", "RollingUpdate")
     yield statuses.not_supported(path[:-1], _as_go_prints(strategy), known)
 
@@ -311,7 +310,7 @@ _MUTABLE: Final = (
 )
 
 
-def _stateful_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _stateful_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     why = "must be 'RollingUpdate' or 'OnDelete'"
     yield statuses.invalid(path[:-1], _as_go_prints(strategy), why)
 

@@ -12,7 +12,6 @@ from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import Gate
@@ -110,7 +109,7 @@ def _positive(text: str, _: str) -> Iterator[str]:
         yield "must be positive"
 
 
-def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that a metric has the field of its type, and of no other type."""
     expected = _FIELDS.get(metric.get("type", ""))
     given = [name for name in _FIELDS.values() if name in metric]

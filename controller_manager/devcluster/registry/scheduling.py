@@ -13,11 +13,6 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.scheme import statuses
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden,
-    forbidden_field,
-)
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.validation.values import (
@@ -55,7 +50,7 @@ _SYSTEM: Final = {
 """The classes that every cluster has: their values and descriptions."""
 
 
-def _system_name(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _system_name(obj: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check that only a class of the system has a reserved name."""
     name, why = obj["metadata"].get("name", ""), ""
     if not name.startswith("system-"):
@@ -67,7 +62,9 @@ def _system_name(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
     elif obj.get("globalDefault"):
         why = f"globalDefault of {name} PriorityClass must be false"
     if why:
-        yield forbidden_field(f"{path}metadata.name", f"{_RESERVED}. error: {why}")
+        yield statuses.forbidden_field(
+            f"{path}metadata.name", f"{_RESERVED}. error: {why}"
+        )
 
 
 def _too_high(obj: JSON, _: JSON) -> bool:
@@ -82,7 +79,9 @@ class _PriorityClassStrategy(Strategy):
         """Return a deleted class; raises Refusal for those of the system."""
         if (name := obj["metadata"]["name"]) in _SYSTEM:
             why = "this is a system priority class and cannot be deleted"
-            raise forbidden(PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural, name, why)
+            raise statuses.forbidden(
+                PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural, name, why
+            )
         return super().mark_deleted(obj, options, now)
 
 

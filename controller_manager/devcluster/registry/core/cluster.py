@@ -12,7 +12,6 @@ from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
-from controller_manager.devcluster.scheme.statuses import Cause, conflict
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
@@ -63,7 +62,7 @@ class _NamespaceStrategy(Strategy):
                 "Upon completion, this namespace will automatically be purged by the "
                 "system."
             )
-            raise conflict(NAMESPACES.group, NAMESPACES.plural, name, why)
+            raise statuses.conflict(NAMESPACES.group, NAMESPACES.plural, name, why)
         metadata["deletionTimestamp"] = format_time(now)
         status = {**obj.get("status", {}), "phase": "Terminating"}
         return {**obj, "metadata": metadata, "status": status}
@@ -186,7 +185,7 @@ NODES: Final = kind_of(
 )
 
 
-def _overhead(overhead: JSON, path: str, _: JSON) -> Iterator[Cause]:
+def _overhead(overhead: JSON, path: str, _: JSON) -> Iterator[statuses.Cause]:
     """Check the amounts, whose field upstream calls limits."""
     for resource, amount in overhead.get("podFixed", {}).items():
         yield from validate_quantity(amount, f"{path}limits[{resource}]")

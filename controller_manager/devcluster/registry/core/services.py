@@ -9,7 +9,6 @@ from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.registry.kinds import kind_of
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.names import validate_service_name
-from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
@@ -279,7 +278,7 @@ def _drop_node_ports(old: JSON, new: JSON) -> None:
 # The rules for services (ValidateService and ValidateServiceUpdate)
 
 
-def _external_name(name: str, field: str) -> list[Cause]:
+def _external_name(name: str, field: str) -> list[statuses.Cause]:
     name = name.removesuffix(".")
     return names.validate_subdomain(name, field) if name else [statuses.required(field)]
 
@@ -292,16 +291,16 @@ def _same_port(port: JSON) -> JSON:
     return {"protocol": port.get("protocol", ""), "port": port.get("port", 0)}
 
 
-def _kept(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _kept(spec: JSON, path: str, old: JSON) -> Iterator[statuses.Cause]:
     """Check that the first address and family stay, and the second if both have one."""
     for name in ("clusterIPs", "ipFamilies"):
         before, after = old.get(name, []), spec.get(name, [])
         both = len(before) == len(after) == 2
         where, why = f"{path}{name}", "may not change once set"
         if before and before[:1] != after[:1]:
-            yield statuses.invalid(f"{where}[0]", shown(after), why)
+            yield statuses.invalid(f"{where}[0]", statuses.shown(after), why)
         if both and before[1] != after[1]:
-            yield statuses.invalid(f"{where}[1]", shown(after), why)
+            yield statuses.invalid(f"{where}[1]", statuses.shown(after), why)
 
 
 _ADDRESSES: Final = SERVICE_ADDRESSES
