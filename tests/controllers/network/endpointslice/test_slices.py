@@ -44,6 +44,7 @@ from tests.control.endpoints.objects import (
     pod,
     service,
 )
+from tests.controllers.rows import rows
 
 TEMPLATE = template_of(service(), "IPv4")
 HTTP = (EndpointPort(name="http", port=8080, protocol="TCP"),)
@@ -267,87 +268,72 @@ def of(*numbers: int) -> EndpointSlice:
     return endpoint_slice("-".join(map(str, numbers)) or "empty", *numbered(*numbers))
 
 
-def shape(changes: SliceActions) -> dict[str, list[str]]:
-    def text(each: EndpointSlice) -> str:
+def shape(changes: SliceActions) -> str:
+    """Return the changes as "new: 1 2; 3-4: 3; gone: 5; same: 6"."""
+
+    def text(each: EndpointSlice, name: str = "new") -> str:
         last = [(one.addresses or ("",))[0][7:] for one in each.endpoints or ()]
-        return f"{each.metadata.name}: {' '.join(last)}".strip()
+        return f"{name}: {' '.join(last)}"
 
-    return {
-        "create": [text(each) for each in changes.create],
-        "update": [text(each) for each in changes.update],
-        "delete": [each.metadata.name for each in changes.delete],
-        "unchanged": [each.metadata.name for each in changes.unchanged],
-    }
+    created = list(map(text, changes.create))
+    updated = [text(each, each.metadata.name) for each in changes.update]
+    gone = [f"gone: {each.metadata.name}" for each in changes.delete]
+    same = [f"same: {each.metadata.name}" for each in changes.unchanged]
+    return "; ".join((*created, *updated, *gone, *same))
 
 
-@pytest.mark.parametrize(
-    ("slices", "desired", "expected"),
-    [
-        # Nothing to do.
-        ([of(1, 2)], [1, 2], {"unchanged": ["1-2"]}),
-        # The first slices are filled.
-        ([], [1, 2, 3, 4], {"create": [": 1 2 3", ": 4"]}),
-        # One more goes into the slice that it fills best.
-        (
+@rows(
+    "slices desired expected",
+    {
+        "nothing to do": ([of(1, 2)], [1, 2], "same: 1-2"),
+        "the first slices are filled": ([], [1, 2, 3, 4], "new: 1 2 3; new: 4"),
+        "one goes where it fills best": (
             [of(1), of(2, 3)],
             [1, 2, 3, 4],
-            {"update": ["2-3: 2 3 4"], "unchanged": ["1"]},
+            "2-3: 2 3 4; same: 1",
         ),
-        # Two more do not fit into the fuller one.
-        (
+        "two do not fit there": (
             [of(1), of(2, 3)],
             [1, 2, 3, 4, 5],
-            {"update": ["1: 1 4 5"], "unchanged": ["2-3"]},
+            "1: 1 4 5; same: 2-3",
         ),
-        # A full slice's worth of endpoints goes into a new slice.
-        ([of(1)], [1, 2, 3, 4], {"create": [": 2 3 4"], "unchanged": ["1"]}),
-        # Endpoints that fit into no slice together go into a new slice: they are not
-        # split.
-        (
+        "a full slice's worth is new": ([of(1)], [1, 2, 3, 4], "new: 2 3 4; same: 1"),
+        "those that fit together into none are not split": (
             [of(1, 2), of(3, 4)],
             [1, 2, 3, 4, 5, 6],
-            {"create": [": 5 6"], "unchanged": ["1-2", "3-4"]},
+            "new: 5 6; same: 1-2; same: 3-4",
         ),
-        # A slice that changes anyway is filled first.
-        (
+        "a slice that changes anyway is filled first": (
             [of(1, 2, 3), of(4)],
             [1, 2, 4, 5],
-            {"update": ["1-2-3: 1 2 5"], "unchanged": ["4"]},
+            "1-2-3: 1 2 5; same: 4",
         ),
-        # Slices are never merged.
-        ([of(1), of(2), of(3)], [1, 2, 3], {"unchanged": ["1", "2", "3"]}),
-        # A slice that loses all endpoints is deleted.
-        ([of(1, 2), of(3)], [3], {"delete": ["1-2"], "unchanged": ["3"]}),
-        # An empty slice is used.
-        ([of()], [1], {"update": ["empty: 1"]}),
-        # An empty slice that is not used is deleted.
-        ([of()], [], {"delete": ["empty"]}),
-        (
+        "never merged": ([of(1), of(2), of(3)], [1, 2, 3], "same: 1; same: 2; same: 3"),
+        "one that loses all goes": ([of(1, 2), of(3)], [3], "gone: 1-2; same: 3"),
+        "an empty slice is used": ([of()], [1], "empty: 1"),
+        "or goes": ([of()], [], "gone: empty"),
+        "or is not used": (
             [of(), of(1)],
             [1, 2, 3, 4],
-            {"create": [": 2 3 4"], "delete": ["empty"], "unchanged": ["1"]},
+            "new: 2 3 4; gone: empty; same: 1",
         ),
-        # An endpoint that two slices have stays in the first.
-        ([of(1, 2), of(2, 3)], [1, 2, 3], {"update": ["2-3: 3"], "unchanged": ["1-2"]}),
-        # Endpoints above the limit stay in their slice.
-        ([of(1, 2, 3, 4)], [1, 2, 3, 4], {"unchanged": ["1-2-3-4"]}),
-        (
+        "of two the first keeps it": (
+            [of(1, 2), of(2, 3)],
+            [1, 2, 3],
+            "2-3: 3; same: 1-2",
+        ),
+        "above the limit they stay": ([of(1, 2, 3, 4)], [1, 2, 3, 4], "same: 1-2-3-4"),
+        "but no further one comes": (
             [of(1, 2, 3, 4, 5)],
             [1, 2, 3, 4, 6],
-            {"update": ["1-2-3-4-5: 1 2 3 4"], "create": [": 6"]},
+            "new: 6; 1-2-3-4-5: 1 2 3 4",
         ),
-    ],
+    },
 )
 def test_endpoints_fill_slices_and_never_move(
-    slices: list[EndpointSlice], desired: list[int], expected: dict[str, list[str]]
+    slices: list[EndpointSlice], desired: list[int], expected: str
 ) -> None:
-    nothing: dict[str, list[str]] = {
-        "create": [],
-        "update": [],
-        "delete": [],
-        "unchanged": [],
-    }
-    assert shape(packed(slices, numbered(*desired))) == nothing | expected
+    assert shape(packed(slices, numbered(*desired))) == expected
 
 
 def test_a_change_apart_from_the_address_is_an_update_in_place() -> None:
@@ -387,12 +373,7 @@ def test_the_trigger_time_is_written_and_taken_away() -> None:
 def test_settled_slices_are_filled_but_not_read() -> None:
     by_key = {key_of_endpoint(each): each for each in numbered(5)}
     packing = pack([of(4)], by_key, PLAIN, LIMIT, settled=[of(1, 2), of(3)])
-    assert shape(packing.changes) == {
-        "create": [],
-        "update": ["1-2: 1 2 5"],
-        "delete": ["4"],
-        "unchanged": ["3"],
-    }
+    assert shape(packing.changes) == "1-2: 1 2 5; gone: 4; same: 3"
 
 
 def of_service(name: str, uid: str = "web-uid", **fields: str) -> EndpointSlice:
