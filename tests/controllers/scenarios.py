@@ -283,6 +283,11 @@ class _Player:
     def methods_on_pods(self) -> list[str]:
         return [e.method for e in self._recording.writes if "/pods" in e.path]
 
+    def scaled(self) -> list[int]:
+        """Return the answers to changes of scales."""
+        every = self._recording.writes
+        return [each.status for each in every if each.path.endswith("/scale")]
+
     def rewritten(self) -> list[str]:
         """Return the names of the objects that were patched, apart from statuses."""
         patched = [e.path for e in self._recording.writes if e.method == "PATCH"]

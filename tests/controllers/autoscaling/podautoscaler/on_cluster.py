@@ -31,12 +31,13 @@ def config_of(
     gates: Mapping[str, bool] | None = None,
     stabilization: float = 300.0,
     concurrent_syncs: int = 5,
+    sync_period: float = SYNC_PERIOD,
     **generic: object,
 ) -> Config:
     """Return a config of upstream's unit tests; times are in seconds."""
     options = AutoscalerOptions(
         concurrent_syncs=concurrent_syncs,
-        sync_period=SYNC_PERIOD,
+        sync_period=sync_period,
         downscale_stabilization=stabilization,
         cpu_initialization_period=120.0,
         initial_readiness_delay=10.0,
@@ -73,13 +74,18 @@ class Stage(Stored):
     """A cluster with a target, and a user who makes its pods and metrics."""
 
     def __init__(
-        self, gates: Mapping[str, bool] | None = None, *, rbac: bool = False
+        self,
+        gates: Mapping[str, bool] | None = None,
+        *,
+        rbac: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         features = FeatureGates(dict(gates or {}))
-        super().__init__(Cluster(features=features, rbac=rbac))
+        super().__init__(cluster or Cluster(features=features, rbac=rbac))
 
-    def add_target(self, replicas: int, observed: int | None = None) -> None:
+    def add_target(self, size: int | str, observed: int | None = None) -> None:
         """Create a replication controller that no controller syncs."""
+        replicas = int(size)
         spec = {
             "replicas": replicas,
             "selector": {"name": PODS},
@@ -152,6 +158,40 @@ class Stage(Stored):
             **(more or {}),
         }
         self.cluster.add("HorizontalPodAutoscaler", name, "autoscaling/v2", spec=spec)
+
+    def three(self) -> None:
+        """Add a target of three pods, which use 60 % of what they request."""
+        self.add_target("3")
+        self.add_ready(*["600m"] * 3)
+
+    def add_ready(self, *usages: str) -> None:
+        self.add_pods(ready(*usages))
+
+    def add_idle(self, number: str) -> None:
+        """Add pods without requests."""
+        self.add_pods((PodOf(cpu="1", request=None),) * int(number))
+
+    def autoscale(self, *metrics: JSON, **more: Any) -> None:
+        self.add_autoscaler(**{"metrics": list(metrics), **more})
+
+    def bump(self) -> None:
+        """Change the target without an effect."""
+        found = self.get("ReplicationController", TARGET)
+        seconds = found["spec"].get("minReadySeconds", 0)
+        self.edit("ReplicationController", TARGET, minReadySeconds=seconds + 1)
+
+    def queue(self, length: str) -> None:
+        set_queue_length(self, int(length))
+
+    def message(self, number: str) -> str:
+        return str(self.status()["conditions"][int(number)]["message"])
+
+    def condition(self, kind: str, name: str = NAME) -> tuple[str, str]:
+        return self.conditions(name)[kind]
+
+    def sizes(self) -> tuple[int, int]:
+        status = self.status()
+        return status["currentReplicas"], status["desiredReplicas"]
 
     def replicas(self) -> int:
         return int(self.get("ReplicationController", TARGET)["spec"]["replicas"])

@@ -12,32 +12,51 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.autoscaling.podautoscaler import (
-    AutoscalerOptions,
-)
 from controller_manager.options.config import Config
-from tests.clusters import WORKLOADS, RecordingTransport, make_config
+from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
 from tests.controllers.autoscaling.podautoscaler.cases import answers
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
     TARGET,
-    PodOf,
     Stage,
     config_of,
     cpu,
     external,
     of_object,
-    of_pods,
     ready,
 )
 from tests.controllers.builders import deployment_json, template
-from tests.controllers.responses import refusal
+from tests.controllers.hands import Hands
+from tests.controllers.scenarios import Scenario, scenarios
 from tests.controllers.user import User
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
+
+
+class Playing(Stage):
+    """A stage beside a cluster that plays a scenario."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster=cluster)
+
+    def slow_metrics(self) -> None:
+        """Let the server take five seconds for each answer about metrics."""
+        handle = self.cluster.server.handle
+
+        async def slow(request: Request) -> Any:
+            if "metrics.k8s.io/" in request.path:
+                await asyncio.sleep(5)
+            return await handle(request)
+
+        self.cluster.server.handle = slow  # type: ignore[method-assign]
+
+
+@scenarios("autoscaling/podautoscaler")
+async def test_autoscalers_on_a_cluster(scenario: Scenario) -> None:
+    await scenario.play(Hands, config_of, Playing)
 
 
 @dataclass
@@ -60,17 +79,6 @@ class Faulty(Meddler):
         ]
 
 
-def sets_scale(request: Request) -> bool:
-    return request.method == "PUT" and request.path.endswith("/scale")
-
-
-def scales(recording: RecordingTransport) -> list[int]:
-    return [each.status for each in recording.writes if each.path.endswith("/scale")]
-
-
-WHY: Final = "New size: 6; reason: cpu resource utilization (percentage of request)"
-
-
 @pytest.fixture(name="stage")
 async def make_stage() -> Stage:
     """Return a target of three pods whose usage is twice the wanted one."""
@@ -83,148 +91,6 @@ async def make_stage() -> Stage:
 @pytest.fixture(name="transport")
 def make_transport(stage: Stage) -> Faulty:
     return Faulty(stage.cluster.transport)
-
-
-async def test_one_sync_comes_in_a_period(stage: Stage, transport: Faulty) -> None:
-    """Also the first time, and after its spec has changed, as upstream's."""
-    async with stage.cluster.manager(config_of(), transport):
-        stage.add_autoscaler([cpu(60)])
-        await asyncio.sleep(SYNC_PERIOD * 1.5)
-        stage.edit("HorizontalPodAutoscaler", NAME, metrics=[cpu(30)])
-        await asyncio.sleep(SYNC_PERIOD * 2)
-    reads = transport.times("GET", "/scale")
-    assert [round(each / SYNC_PERIOD, 2) for each in reads] == [1, 2, 3]
-    assert stage.replicas() == 6
-
-
-async def test_nothing_to_do_writes_nothing(stage: Stage, transport: Faulty) -> None:
-    stage.add_autoscaler([cpu(60)])
-    async with stage.cluster.manager(config_of(), transport) as recording:
-        await asyncio.sleep(SYNC_PERIOD * 10)
-    assert [each.path.rpartition("/")[2] for each in recording.writes] == ["status"]
-
-
-async def test_a_period_of_zero_yields(stage: Stage, transport: Faulty) -> None:
-    """Upstream's controller would sync without a pause."""
-    options = AutoscalerOptions(sync_period=0.0)
-    config = replace(config_of(), controllers={AutoscalerOptions: options})
-    stage.add_autoscaler([cpu(60)])
-    async with stage.cluster.manager(config, transport):
-        await asyncio.sleep(1.05)
-    assert len(transport.times("GET", "/scale")) == 10
-
-
-async def test_the_first_pod_without_a_request_is_named() -> None:
-    """It is always the same pod, so that the status is written once."""
-    stage = Stage()
-    stage.add_target(3)
-    stage.add_pods((PodOf(cpu="1", request=None),) * 3)
-    stage.add_autoscaler([cpu(60)])
-    async with stage.cluster.manager(config_of()) as recording:
-        await asyncio.sleep(SYNC_PERIOD * 5)
-    assert stage.status()["conditions"][1]["message"] == (
-        "the HPA was unable to compute the replica count: failed to get cpu "
-        "utilization: missing request for cpu in container c of Pod test-pod-0"
-    )
-    assert len(recording.writes) == 1
-
-
-async def test_a_changed_scale_is_set_again(stage: Stage, transport: Faulty) -> None:
-    edits = iter([1, 2])
-
-    async def edit(request: Request) -> Response | None:
-        if sets_scale(request) and (seconds := next(edits, None)):
-            stage.edit("ReplicationController", TARGET, minReadySeconds=seconds)
-        return None
-
-    transport.meddle = edit
-    stage.add_autoscaler([cpu(30)])
-    async with stage.cluster.manager(config_of(), transport) as recording:
-        await asyncio.sleep(SYNC_PERIOD * 1.5)
-    assert (scales(recording), stage.replicas()) == ([409, 409, 200], 6)
-    assert stage.events() == [f"Normal SuccessfulRescale: {WHY} above target"]
-
-
-async def test_a_foreign_number_stays(stage: Stage, transport: Faulty) -> None:
-    """Upstream overwrites it. A user who scales to zero disables the autoscaler."""
-
-    async def edit(request: Request) -> Response | None:
-        if sets_scale(request):
-            transport.meddle = None
-            stage.edit("ReplicationController", TARGET, replicas=0)
-        return None
-
-    transport.meddle = edit
-    stage.add_autoscaler([cpu(30)])
-    async with stage.cluster.manager(config_of(), transport) as recording:
-        await asyncio.sleep(SYNC_PERIOD * 1.5)
-        (event,) = stage.events()
-        await asyncio.sleep(SYNC_PERIOD * 5)
-    assert (scales(recording), stage.replicas()) == ([409], 0)
-    failed = f"Warning FailedRescale: {WHY} above target; error: Operation"
-    assert event.startswith(f"{failed} cannot be fulfilled")
-    assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
-
-
-@pytest.mark.parametrize("metric", [cpu(90), external(value="40"), of_pods("40")])
-async def test_a_late_answer_is_computed_with_the_pods_of_its_time(
-    stage: Stage, transport: Faulty, metric: JSON
-) -> None:
-    """As upstream: one idle pod asks for one replica, three idle pods for three."""
-    stage.set_metrics(external={"qps": [{"value": "30"}]}, pods={"qps": {"*": "30"}})
-
-    async def delay(request: Request) -> Response | None:
-        if ".metrics.k8s.io/" in request.path or "/apis/metrics." in request.path:
-            await asyncio.sleep(5)
-        return None
-
-    transport.meddle = delay
-    stage.add_autoscaler([metric], 1, 10)
-    async with stage.cluster.manager(config_of(), transport):
-        await asyncio.sleep(SYNC_PERIOD + 2)
-        for number in (0, 1):
-            stage.delete("Pod", f"test-pod-{number}")
-        await asyncio.sleep(12)
-    assert stage.conditions()["AbleToScale"] == ("True", "ScaleDownStabilized")
-
-
-async def test_a_refused_scale_is_told_of(stage: Stage, transport: Faulty) -> None:
-
-    async def refuse(request: Request) -> Response | None:
-        if sets_scale(request):
-            return refusal(403, "Forbidden", "not you")
-        return None
-
-    transport.meddle = refuse
-    stage.add_autoscaler([cpu(30)])
-    async with stage.cluster.manager(config_of(), transport):
-        await asyncio.sleep(SYNC_PERIOD * 2.5)
-    assert len(transport.times("PUT", "/scale")) == 2
-    status = stage.status()
-    assert status["conditions"][0] == {
-        "type": "AbleToScale",
-        "status": "False",
-        "reason": "FailedUpdateScale",
-        "message": "the HPA controller was unable to update the target scale: not you",
-    }
-    assert (status["currentReplicas"], status["desiredReplicas"]) == (3, 0)
-    failed = f"Warning FailedRescale: {WHY} above target; error: not you"
-    assert stage.events() == [failed]
-
-
-async def test_a_refused_status_is_logged(stage: Stage, transport: Faulty) -> None:
-
-    async def refuse(request: Request) -> Response | None:
-        if request.path.endswith("/status"):
-            return refusal(500, "InternalError", "etcd is full")
-        return None
-
-    transport.meddle = refuse
-    stage.add_autoscaler([cpu(30)])
-    async with stage.cluster.manager(config_of(), transport):
-        await asyncio.sleep(SYNC_PERIOD * 1.5)
-    assert stage.replicas() == 6
-    assert "Warning FailedUpdateStatus: etcd is full" in stage.events()
 
 
 async def test_a_hanging_api_stops_no_other(stage: Stage, transport: Faulty) -> None:

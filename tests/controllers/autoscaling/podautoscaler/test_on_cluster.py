@@ -31,7 +31,6 @@ from tests.controllers.autoscaling.podautoscaler.cases import Case, cases
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
-    TARGET,
     Stage,
     config_of,
     cpu,
@@ -147,41 +146,6 @@ def within_range() -> JSON:
         "DesiredWithinRange",
         "the desired count is within the acceptable range",
     )
-
-
-@pytest.mark.looptime
-async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
-    """The conditions of both show it; when one is gone, the other goes on.
-
-    Upstream knows the second autoscaler only after its sync; the first scales.
-    """
-    stage = staged(3, cpu(5), usage=("100m",) * 3)
-    stage.add_autoscaler([cpu(1)], 1, 10, name="second")
-    async with stage.cluster.manager(config_of()):
-        await periods(2.5)
-        found = [stage.conditions(each)["ScalingActive"] for each in (NAME, "second")]
-        assert found == [("False", "AmbiguousSelector")] * 2
-        before = stage.replicas()
-        stage.delete("HorizontalPodAutoscaler", "second")
-        await periods(2)
-        assert stage.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
-    assert (before, stage.replicas()) == (3, 6)
-
-
-@pytest.mark.looptime
-async def test_a_new_autoscaler_of_an_old_name_has_no_history() -> None:
-    """The recommendations of the deleted autoscaler do not hold it back."""
-    stage = staged(1, external(averageValue="10"))
-    set_queue_length(stage, 40)
-    async with stage.cluster.manager(config_of(stabilization=120)):
-        await periods(1.5)
-        assert stage.replicas() == 4
-        stage.edit("ReplicationController", TARGET, replicas=2)
-        stage.delete("HorizontalPodAutoscaler", NAME)
-        set_queue_length(stage, 10)
-        stage.add_autoscaler([external(averageValue="10")], 1, 9)
-        assert set(await sizes(stage, 7)) == {2}
-        assert await sizes(stage, 3) == [2, 1, 1]
 
 
 @pytest.mark.looptime
