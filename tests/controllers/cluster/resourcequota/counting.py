@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from unittest import mock
 
+import msgspec
+
 from controller_manager.api.core.resources import RESOURCE_QUOTAS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
@@ -21,6 +23,7 @@ from controller_manager.controllers.cluster.resourcequota.controller import (
 )
 from controller_manager.options.config import Config
 from tests.clusters import RecordingTransport, make_config
+from tests.controllers.custom_resources import DEFINITIONS, definition
 from tests.controllers.hands import Hands
 
 CONTAINER: Final = {"name": "c", "image": "app:v1"}
@@ -49,8 +52,36 @@ class Quotas(Hands):
         pod = {"metadata": {"name": name}, "spec": {"containers": [CONTAINER]}}
         self.server.objects.create(kind, namespace, pod, dry_run=True)
 
+    async def define(self) -> None:
+        """Define widgets."""
+        body = msgspec.json.encode(definition())
+        await self.client.create_json(DEFINITIONS, "", body)
+
+    def add_class(self) -> None:
+        spec = {"extendedResourceName": "example.com/gpu"}
+        self.put("deviceclasses", "gpu", spec=spec)
+
+    def add_claim(self, name: str, count: str, metadata: JSON | None = None) -> None:
+        device = {"deviceClassName": "gpu", "count": int(count)}
+        exactly = {**device, "allocationMode": "ExactCount"}
+        spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+        claims = "resource.k8s.io/v1/resourceclaims"
+        self.put(claims, name, metadata=metadata or {}, spec=spec)
+
+    def add_extended_pod(self) -> JSON:
+        """Add a pod that asks for two devices; return the metadata of its claims."""
+        amounts = {"example.com/gpu": "2"}
+        resources = {"requests": amounts, "limits": amounts}
+        containers = [{**CONTAINER, "resources": resources}]
+        uid = self.put(PODS, "p", spec={"containers": containers})["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}
+        return {
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+            "ownerReferences": [{**owner, "controller": True}],
+        }
+
     def status(self, name: str = "q") -> JSON:
-        return dict(self.stored(RESOURCE_QUOTAS, name)["status"])
+        return dict(self.stored(RESOURCE_QUOTAS, name).get("status", {}))
 
     def used(self, name: str = "q") -> dict[str, str]:
         return dict(self.status(name).get("used", {}))
@@ -80,12 +111,8 @@ class Watching:
 
 @dataclass
 class Failing(Watching):
-    """Answers requests whose path ends with `broken` with an error.
+    """Answers discovery with nothing, if it is `empty`."""
 
-    If `empty`, discovery lists nothing.
-    """
-
-    broken: str = ""
     empty: bool = False
 
     async def request(self, request: Request) -> Response:
@@ -94,14 +121,7 @@ class Failing(Watching):
                 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             )
             return Response(200, {"content-type": media}, b'{"items":[]}')
-        if self.broken and request.path.endswith(self.broken):
-            return Response(500, {}, b'{"kind":"Status","code":500}')
         return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        if self.broken and request.path.endswith(self.broken):
-            return await self.inner.stream(replace(request, path="/nowhere"))
-        return await self.inner.stream(request)
 
 
 def config(**options: Any) -> Config:

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller_manager.api.coordination.v1 import LEASES
-from controller_manager.api.core.v1 import NODES
 from controller_manager.client.rest.errors import RequestTimeout
 from controller_manager.client.rest.transport import (
     Request,
@@ -18,9 +16,8 @@ from controller_manager.clock import LoopClock
 from controller_manager.controllers.nodes.nodelifecycle.taints import EvictionQueue
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import EPOCH, TOKEN
-from tests.controllers.responses import refusal
 
-from .fixtures import Kubelets, lifecycle_config
+from .fixtures import Kubelets
 
 pytestmark = pytest.mark.looptime
 
@@ -28,12 +25,11 @@ UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
 
 
 class Fragile:
-    """A transport that can be cut, and that can refuse some writes."""
+    """A transport that can be cut, or be slow."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.is_cut = False
-        self.refused: dict[str, Response] = {}
         self.seconds_of_a_read = 0.0
         self.sent: list[str] = []
 
@@ -48,8 +44,6 @@ class Fragile:
             raise RequestTimeout(msg)
         if request.method == "PATCH":
             self.sent.append(request.path)
-            if request.path in self.refused:
-                return self.refused.pop(request.path)
         if ("fieldSelector", "metadata.name=a") in request.query:
             await asyncio.sleep(self.seconds_of_a_read)
         return await self._inner.request(request)
@@ -76,94 +70,6 @@ async def test_no_api_server_kills_no_node(cluster: Kubelets) -> None:
         await asyncio.sleep(10)
         assert cluster.all_taints() == {name: [] for name in names}
     assert fragile.sent == []
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        refusal(409, "Conflict"),
-        refusal(500, "InternalError"),
-        refusal(403, "Forbidden"),
-    ],
-    ids=["conflict", "error", "forbidden"],
-)
-@pytest.mark.parametrize("path", ["/nodes/a", "/nodes/a/status", "/pods/p/status"])
-async def test_a_refused_write_is_tried_again(
-    cluster: Kubelets, path: str, answer: Response
-) -> None:
-    """Any write may be refused; the final state is the same."""
-    cluster.nodes_of("ok", "a")
-    cluster.pod("p", "a")
-    where = "/api/v1/namespaces/default" if "pods" in path else "/api/v1"
-    fragile = Fragile(cluster.transport)
-    async with cluster.running("ok", transport=fragile):
-        fragile.refused[f"{where}{path}"] = answer
-        await asyncio.sleep(20)
-        assert (cluster.statuses("a"))["Ready"] == "Unknown"
-        assert sorted(cluster.taints("a")) == sorted(UNREACHABLE)
-        assert cluster.ready_pods() == {"p": "False"}
-    assert fragile.refused == {}
-    assert len(fragile.sent) == 5
-
-
-async def test_a_taint_is_swapped_if_the_node_has_changed(cluster: Kubelets) -> None:
-    cluster.nodes_of("ok", "a")
-    cluster.post("a", Ready="False")
-    fragile = Fragile(cluster.transport)
-    config = lifecycle_config(period=30.0)
-    async with cluster.running("ok", config=config, transport=fragile):
-        await asyncio.sleep(29)
-        assert "not-ready:NoExecute" in cluster.taints("a")
-        fragile.refused["/api/v1/nodes/a"] = refusal(409, "Conflict")
-        await asyncio.sleep(2)
-        assert sorted(cluster.taints("a")) == sorted(UNREACHABLE)
-    assert fragile.refused == {}
-
-
-async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Kubelets) -> None:
-    cluster.nodes_of("a", "b")
-    async with cluster.running("a", "b") as (alive, recording):
-        await asyncio.sleep(5)
-        alive.discard("a")
-        for second in range(20, 0, -1):
-            time = f"2025-01-01T00:00:{second:02}.000000Z"
-            cluster.edit(LEASES, "a", "kube-node-lease", spec={"renewTime": time})
-            await asyncio.sleep(2)
-        assert recording.writes == []
-
-
-async def test_the_only_node_of_a_zone_may_be_excluded(cluster: Kubelets) -> None:
-    labels = {"topology.kubernetes.io/zone": "z"}
-    cluster.nodes_of("ok")
-    cluster.nodes_of("a", labels=labels)
-    async with cluster.running("ok", "a"):
-        await asyncio.sleep(3)
-        excluded = {"node.kubernetes.io/exclude-disruption": ""}
-        cluster.edit(NODES, "a", metadata={"labels": excluded})
-        cluster.post("a", Ready="False")
-        await asyncio.sleep(5)
-        assert cluster.taints("a") == [
-            "not-ready:NoSchedule",
-            "not-ready:NoExecute",
-        ]
-
-
-async def test_a_node_that_is_created_again_is_a_new_one(cluster: Kubelets) -> None:
-    cluster.nodes_of("ok", "a")
-    async with cluster.running("ok", period=2):
-        await asyncio.sleep(5)
-        cluster.remove(NODES, "a")
-        cluster.nodes_of("a")
-        await asyncio.sleep(5)
-        assert (cluster.statuses("a"))["Ready"] == "True"
-        await asyncio.sleep(5)
-        assert (cluster.statuses("a"))["Ready"] == "Unknown"
-    assert cluster.reasons_of("a") == [
-        "NodeNotReady",
-        "RegisteredNode",
-        "RegisteredNode",
-        "RemovingNode",
-    ]
 
 
 async def test_a_lease_renewed_while_read_is_fresh(cluster: Kubelets) -> None:
@@ -247,52 +153,6 @@ async def test_a_suspended_machine_finds_no_node_silent(cluster: Kubelets) -> No
         await asyncio.sleep(5)
         # The status and the NoSchedule taint of each.
         assert len(recording.writes) == 2 * len(names)
-
-
-async def test_a_new_leader_believes_leases(cluster: Kubelets) -> None:
-    """The time of the renewal is unknown; it may have been right now."""
-    cluster.add("Node", "a")
-    cluster.nodes_of("ok")
-    async with cluster.heartbeats("ok"):
-        await asyncio.sleep(60)
-        cluster.renew("a")
-        async with cluster.manager(lifecycle_config()) as recording:
-            await asyncio.sleep(4)
-            assert [each.path for each in recording.writes] == []
-            await asyncio.sleep(4)
-            assert (cluster.statuses("a"))["Ready"] == "Unknown"
-
-
-async def test_nodes_have_a_new_grace_period(cluster: Kubelets) -> None:
-    """The network may have caused the silence; a node that posted False also gets one.
-
-    A node is seen at 6 s, so it would count as dead at 13 s; the cluster recovers at 10
-    s.
-    """
-    cluster.nodes_of(*"abc")
-    async with cluster.manager(lifecycle_config()):
-        await asyncio.sleep(5)
-        cluster.post("a", Ready="False")
-        await asyncio.sleep(4)
-        cluster.post("c")
-        async with cluster.heartbeats("c"):
-            await asyncio.sleep(6)
-            assert (cluster.statuses("a"))["Ready"] == "False"
-            await asyncio.sleep(4)
-            assert (cluster.statuses("a"))["Ready"] == "Unknown"
-
-
-async def test_a_kubelet_that_posts_unknown_is_believed(cluster: Kubelets) -> None:
-    """As upstream: it renews its lease, and its pods are evicted nevertheless."""
-    cluster.nodes_of("ok", "a")
-    async with cluster.running("ok", "a"):
-        await asyncio.sleep(3)
-        cluster.post("a", Ready="Unknown")
-        await asyncio.sleep(5)
-        assert sorted(cluster.taints("a")) == [
-            "unreachable:NoExecute",
-            "unreachable:NoSchedule",
-        ]
 
 
 class HandClock:
