@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
@@ -101,7 +100,7 @@ def build_with_widgets() -> Registry:
 
 async def define(cluster: Cluster) -> None:
     given = {"metadata": {"name": "widgets.example.com"}, "spec": spec()}
-    definition = msgspec.json.encode(given)
+    definition = given
     assert (await call(cluster, "POST", DEFINITIONS, definition)).status == 201
     path = "/apis/example.com/v1/namespaces/default/widgets"
     made = await call(cluster, "POST", path, b'{"metadata": {"name": "a"}}')

@@ -13,7 +13,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 async def post(cluster: Cluster, path: str, obj: JSON) -> JSON:
     """Create an object; return the answer, which may be a refusal."""
-    answer = await call(cluster, "POST", path, json.dumps(obj).encode())
+    answer = await call(cluster, "POST", path, obj)
     return decoded(answer)
 
 

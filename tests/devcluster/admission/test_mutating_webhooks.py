@@ -11,13 +11,13 @@ from tests.devcluster.admission.webhook_server import (
     patch,
     post,
     refusal,
-    request,
 )
 from tests.devcluster.registry.apiextensions.test_definitions import (
     define,
     spec,
     version,
 )
+from tests.devcluster.requests import send
 
 
 async def test_a_webhook_changes_an_object(
@@ -38,7 +38,7 @@ async def test_a_webhook_changes_an_object(
         "metadata": {"name": "a"},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
-    made = await request(cluster, "POST", "/api/v1/namespaces/default/pods", pod)
+    made = await send(cluster, "POST", "/api/v1/namespaces/default/pods", pod)
     assert made["metadata"]["labels"] == {"by": "hook"}
     one, other = made["spec"]["containers"]
     assert {**one, "name": "b"} == other
@@ -61,7 +61,7 @@ async def test_webhooks_change_in_the_order_of_their_names(
     again = hook.config(name="one.example.com", reinvocationPolicy="IfNeeded")
     await configure(cluster, "mutating", "b", hook.config(name="two.example.com"))
     await configure(cluster, "mutating", "a", again)
-    made = await request(cluster, "POST", MAPS, config_map())
+    made = await send(cluster, "POST", MAPS, config_map())
     assert made["data"] == {"0": "", "1": "", "2": ""}
     assert [len(each["object"].get("data", ())) for each in hook.requests] == [0, 1, 2]
 
@@ -73,7 +73,7 @@ async def test_a_generated_name_is_that_of_the_review(
     mutating = hook.config(name="first.example.com", rules=rules)
     await configure(cluster, "mutating", "a", mutating)
     await configure(cluster, "validating", "a", hook.config())
-    made = await request(cluster, "POST", MAPS, {"metadata": {"generateName": "a-"}})
+    made = await send(cluster, "POST", MAPS, {"metadata": {"generateName": "a-"}})
     seen = [(each.get("name"), each["object"]["metadata"]) for each in hook.requests]
     assert [name for name, _ in seen] == [None, made["metadata"]["name"]]
     assert "uid" not in seen[0][1]
@@ -109,7 +109,7 @@ async def test_another_version_is_converted(
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
     scaling = {"scaleTargetRef": target, "maxReplicas": 3}
     path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
-    made = await request(
+    made = await send(
         cluster, "POST", path, {"metadata": {"name": "a"}, "spec": scaling}
     )
     (review,) = hook.requests
@@ -145,7 +145,7 @@ async def test_a_custom_resource_is_changed_in_another_version(
     await configure(cluster, "mutating", "a", hook.config(rules=[rule]))
     path = "/apis/example.com/v2/namespaces/default/widgets"
     head = {"apiVersion": "example.com/v2", "kind": "Widget"}
-    made = await request(
+    made = await send(
         cluster, "POST", path, {**head, "metadata": {"name": "a"}, "spec": {}}
     )
     (review,) = hook.requests

@@ -13,7 +13,6 @@ from controller_manager.serving.certificates import self_signed
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
     MAPS,
-    MERGE,
     WebhookServer,
     bundle,
     config_map,
@@ -21,9 +20,9 @@ from tests.devcluster.admission.webhook_server import (
     patch,
     post,
     refusal,
-    request,
     webhook_server,
 )
+from tests.devcluster.requests import send
 from tests.devcluster.rows import rows
 
 
@@ -108,8 +107,8 @@ async def test_a_webhook_that_cannot_be_reached_is_a_failure(
     assert refusal(answer)["message"] == _failed(expected.replace("URL", url))
     ignored = {"webhooks": [{**config, "failurePolicy": "Ignore"}]}
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a"
-    await request(cluster, "PATCH", path, ignored, content_type=MERGE)
-    await request(cluster, "POST", MAPS, config_map())
+    await send(cluster, "PATCH", path, ignored)
+    await send(cluster, "POST", MAPS, config_map())
 
 
 async def test_plain_http_is_a_failure(cluster: Cluster) -> None:
@@ -133,7 +132,7 @@ async def test_a_service_leads_to_its_endpoints(
     service = {"name": "hook", "namespace": "default", "path": "/hook"}
     config = hook.config(clientConfig={"service": service, "caBundle": bundle()})
     await configure(cluster, "validating", "a", config)
-    await request(cluster, "POST", MAPS, config_map())
+    await send(cluster, "POST", MAPS, config_map())
     assert [each["name"] for each in hook.requests] == ["a"]
 
 
@@ -166,7 +165,7 @@ async def test_a_slow_webhook_fails_in_its_time(
     await configure(cluster, "validating", "a", hook.config(timeoutSeconds=1))
     writing = asyncio.create_task(post(cluster, MAPS, config_map()))
     await asked.wait()
-    await request(cluster, "POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
+    await send(cluster, "POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
     assert not writing.done()
     answer = await writing
     ends.set()

@@ -15,16 +15,14 @@ from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
     EVERYTHING,
     MAPS,
-    MERGE,
     WebhookServer,
     config_map,
     configure,
     post,
     refusal,
-    request,
 )
 from tests.devcluster.registry.minimal import minimal
-from tests.devcluster.requests import call
+from tests.devcluster.requests import call, send
 from tests.devcluster.rows import rows
 
 
@@ -36,11 +34,9 @@ async def test_a_review_has_the_written_object(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
     await configure(cluster, "validating", "a", hook.config())
-    await request(
-        cluster, "POST", f"{MAPS}?fieldManager=me", config_map(data={"a": "b"})
-    )
+    await send(cluster, "POST", f"{MAPS}?fieldManager=me", config_map(data={"a": "b"}))
     (review,) = hook.requests
-    stored = await request(cluster, "GET", f"{MAPS}/a")
+    stored = await send(cluster, "GET", f"{MAPS}/a")
     for each in (stored["metadata"], review["object"]["metadata"]):
         each.pop("resourceVersion", None)
         each.pop("managedFields", None)
@@ -73,11 +69,11 @@ async def test_each_operation_is_reviewed_once(
     """Also each object of a collection that is deleted, whose name is not told."""
     await configure(cluster, "validating", "a", hook.config())
     for name in ("a", "b"):
-        await request(cluster, "POST", MAPS, config_map(name))
+        await send(cluster, "POST", MAPS, config_map(name))
     change = {"data": {"x": "y"}}
-    await request(cluster, "PATCH", f"{MAPS}/a", change, content_type=MERGE)
-    await request(cluster, "DELETE", f"{MAPS}/b")
-    await request(cluster, "DELETE", MAPS)
+    await send(cluster, "PATCH", f"{MAPS}/a", change)
+    await send(cluster, "DELETE", f"{MAPS}/b")
+    await send(cluster, "DELETE", MAPS)
     seen = [
         (
             each["operation"],
@@ -114,7 +110,7 @@ async def test_a_webhook_refuses(
 async def test_an_object_that_changed_meanwhile_is_reviewed_again(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    await request(cluster, "POST", MAPS, config_map(data={"a": "1"}))
+    await send(cluster, "POST", MAPS, config_map(data={"a": "1"}))
 
     def reply(_: JSON) -> JSON:
         if len(hook.requests) == 1:
@@ -125,7 +121,7 @@ async def test_an_object_that_changed_meanwhile_is_reviewed_again(
     hook.reply = reply
     await configure(cluster, "validating", "a", hook.config())
     change = {"data": {"b": "3"}}
-    made = await request(cluster, "PATCH", f"{MAPS}/a", change, content_type=MERGE)
+    made = await send(cluster, "PATCH", f"{MAPS}/a", change)
     assert made["data"] == {"a": "2", "b": "3"}
     assert [each["oldObject"]["data"] for each in hook.requests] == [
         {"a": "1"},
@@ -137,7 +133,7 @@ async def test_a_dry_run_asks_no_webhook_with_side_effects(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
     await configure(cluster, "validating", "a", hook.config(sideEffects="NoneOnDryRun"))
-    await request(cluster, "POST", f"{MAPS}?dryRun=All", config_map())
+    await send(cluster, "POST", f"{MAPS}?dryRun=All", config_map())
     assert [each["dryRun"] for each in hook.requests] == [True]
     assert (await call(cluster, "GET", f"{MAPS}/a")).status == 404
 
@@ -166,7 +162,7 @@ async def test_a_webhook_is_called_only_for_writes_that_it_matches(
     await configure(cluster, "validating", "a", hook.config(**changes))
     given = config_map(data={"x": "y"})
     given["metadata"]["labels"] = {"a": "b"}
-    await request(cluster, "POST", MAPS, given)
+    await send(cluster, "POST", MAPS, given)
     assert bool(hook.requests) is is_asked
 
 
@@ -201,14 +197,10 @@ async def test_subresources_are_reviewed_with_their_own_kinds(
     await configure(cluster, "validating", "a", hook.config(rules=rules))
     path = "/apis/apps/v1/namespaces/default/deployments/a"
     change = {"spec": {"replicas": 3}}
-    await request(cluster, "PATCH", f"{path}/scale", change, content_type=MERGE)
-    await request(
-        cluster, "PATCH", f"{path}/status", {"status": {}}, content_type=MERGE
-    )
+    await send(cluster, "PATCH", f"{path}/scale", change)
+    await send(cluster, "PATCH", f"{path}/status", {"status": {}})
     eviction = {"metadata": {"name": "a"}}
-    await request(
-        cluster, "POST", "/api/v1/namespaces/default/pods/a/eviction", eviction
-    )
+    await send(cluster, "POST", "/api/v1/namespaces/default/pods/a/eviction", eviction)
     seen = [
         (
             each["operation"],
@@ -230,8 +222,8 @@ async def test_configurations_are_exempt_from_webhooks(
     await configure(cluster, "validating", "a", hook.config(rules=[EVERYTHING]))
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a"
     assert (await post(cluster, MAPS, config_map())).status == 400
-    await request(cluster, "DELETE", path)
-    await request(cluster, "POST", MAPS, config_map())
+    await send(cluster, "DELETE", path)
+    await send(cluster, "POST", MAPS, config_map())
 
 
 async def test_a_connection_to_a_pod_is_reviewed(
@@ -276,7 +268,7 @@ async def test_what_the_server_fills_in_is_that_of_the_review(
     await configure(cluster, "validating", "a", hook.config(rules=rules))
     root = f"/apis/{kind.group}/v1" if kind.group else "/api/v1"
     scope = "/namespaces/default" if kind.namespaced else ""
-    made = await request(cluster, "POST", f"{root}{scope}/{kind.plural}", minimal(kind))
+    made = await send(cluster, "POST", f"{root}{scope}/{kind.plural}", minimal(kind))
     made["metadata"].pop("resourceVersion")
     (review,) = hook.requests
     assert review["object"] == made
@@ -291,10 +283,10 @@ async def test_namespaces_are_selected_by_their_own_labels(
     await configure(cluster, "validating", "a", config)
     path = "/api/v1/namespaces"
     labels = {"is": "watched"}
-    await request(cluster, "POST", path, {"metadata": {"name": "b", "labels": labels}})
-    await request(cluster, "POST", path, {"metadata": {"name": "c"}})
+    await send(cluster, "POST", path, {"metadata": {"name": "b", "labels": labels}})
+    await send(cluster, "POST", path, {"metadata": {"name": "c"}})
     for name in ("b", "c"):
-        await request(cluster, "DELETE", f"{path}/{name}")
+        await send(cluster, "DELETE", f"{path}/{name}")
     parts = ("operation", "name", "namespace")
     seen = [tuple(each[part] for part in parts) for each in hook.requests]
     assert seen == [("CREATE", "b", "b"), ("DELETE", "b", "b")]

@@ -13,10 +13,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Response
 from controller_manager.serving.certificates import Pair, self_signed
 from tests.clusters import Cluster
-from tests.devcluster.requests import call
+from tests.devcluster.requests import call, send
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-MERGE = "application/merge-patch+json"
 Reply = Callable[[JSON], Any]
 """Returns the response to a request, or a whole answer."""
 
@@ -96,18 +95,7 @@ def patch(*operations: JSON) -> JSON:
 async def configure(cluster: Cluster, plural: str, name: str, *webhooks: JSON) -> None:
     """Create a configuration, "mutating" or "validating"."""
     body = {"metadata": {"name": name}, "webhooks": list(webhooks)}
-    await request(cluster, "POST", f"{GROUP}/{plural}webhookconfigurations", body)
-
-
-async def request(
-    cluster: Cluster, method: str, path: str, body: JSON | None = None, **headers: str
-) -> JSON:
-    """Send a request that the cluster carries out; return the answer."""
-    content = json.dumps(body).encode() if body is not None else b""
-    answer = await call(cluster, method, path, content, **headers)
-    assert answer.status < 300, answer.body
-    found: JSON = json.loads(answer.body)
-    return found
+    await send(cluster, "POST", f"{GROUP}/{plural}webhookconfigurations", body)
 
 
 def config_map(name: str = "a", **parts: Any) -> JSON:
@@ -115,7 +103,7 @@ def config_map(name: str = "a", **parts: Any) -> JSON:
 
 
 async def post(cluster: Cluster, path: str, body: JSON) -> Response:
-    return await call(cluster, "POST", path, json.dumps(body).encode())
+    return await call(cluster, "POST", path, body)
 
 
 def refusal(answer: Response) -> JSON:

@@ -20,7 +20,7 @@ DEFINITION: JSON = yaml.safe_load((RECORDED / "definition.yaml").read_text())
 
 
 async def create(cluster: Cluster, definition: JSON) -> None:
-    body = msgspec.json.encode(definition)
+    body = definition
     answer = await call(cluster, "POST", DEFINITIONS, body)
     assert answer.status == 201, answer.body
 
@@ -133,7 +133,7 @@ async def test_the_items_of_a_list_have_kind_and_version(cluster: Cluster) -> No
     await create(cluster, DEFINITION)
     path = "/apis/example.com/v2/namespaces/default/foos"
     foo = {"apiVersion": "example.com/v2", "kind": "Foo", "metadata": {"name": "a"}}
-    answer = await call(cluster, "POST", path, msgspec.json.encode(foo))
+    answer = await call(cluster, "POST", path, foo)
     assert answer.status == 201, answer.body
     (item,) = json.loads((await call(cluster, "GET", path)).body)["items"]
     assert (item["apiVersion"], item["kind"]) == ("example.com/v2", "Foo")

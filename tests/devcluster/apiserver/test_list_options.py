@@ -17,7 +17,7 @@ MATCH = "resourceVersionMatch"
 async def create(cluster: Cluster, *names: str) -> int:
     """Create config maps; return the version of the last one."""
     for name in names:
-        body = json.dumps({"metadata": {"name": name}}).encode()
+        body = {"metadata": {"name": name}}
         answer = await call(cluster, "POST", MAPS, body)
         assert answer.status == 201
     return cluster.server.storage.version

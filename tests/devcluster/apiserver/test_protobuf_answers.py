@@ -130,7 +130,7 @@ async def test_bytes_that_are_no_base64_are_refused_in_every_kind(
         "admissionReviewVersions": ["v1"],
     }
     body = {"metadata": {"name": "a"}, "webhooks": [webhook]}
-    answer = await call(cluster, "POST", WEBHOOKS, msgspec.json.encode(body))
+    answer = await call(cluster, "POST", WEBHOOKS, body)
     assert (answer.status, json_of(answer)["reason"]) == (400, "BadRequest")
     assert "illegal base64 data" in json_of(answer)["message"]
 

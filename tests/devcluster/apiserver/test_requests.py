@@ -37,9 +37,7 @@ async def add_secret(cluster: Cluster, *, finalizer: str = "") -> JSON:
     metadata: JSON = {"name": "sh.helm.release.v1.web.v1"}
     if finalizer:
         metadata["finalizers"] = [finalizer]
-    answer = await call(
-        cluster, "POST", SECRETS, json.dumps({"metadata": metadata}).encode()
-    )
+    answer = await call(cluster, "POST", SECRETS, {"metadata": metadata})
     secret: JSON = json.loads(answer.body)
     return secret
 

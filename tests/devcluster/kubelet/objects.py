@@ -1,29 +1,16 @@
 """Objects of a cluster with nodes, read and written as a user does."""
 
-import json
 from typing import Any
-
-import msgspec
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.requests import call
+from tests.devcluster.requests import send
 
 CORE = "/api/v1"
 DEFAULT = f"{CORE}/namespaces/default"
 PODS = f"{DEFAULT}/pods"
 CLAIMS = f"{DEFAULT}/persistentvolumeclaims"
 VOLUMES = f"{CORE}/persistentvolumes"
-
-
-async def send(cluster: Cluster, method: str, path: str, body: Any = None) -> JSON:
-    """Send a request that must succeed; return the object."""
-    encoded = b"" if body is None else msgspec.json.encode(body)
-    types = {"PATCH": {"content_type": "application/merge-patch+json"}}
-    answer = await call(cluster, method, path, encoded, **types.get(method, {}))
-    assert answer.status < 300, answer.body
-    decoded: JSON = json.loads(answer.body)
-    return decoded
 
 
 async def create_pod(cluster: Cluster, name: str, **spec: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.scalars import parse_time
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import send
+from tests.devcluster.requests import send
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 

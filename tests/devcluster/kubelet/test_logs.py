@@ -8,7 +8,8 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import PODS, create_pod, send
+from tests.devcluster.kubelet.objects import PODS, create_pod
+from tests.devcluster.requests import send
 
 pytestmark = pytest.mark.looptime
 

@@ -13,10 +13,10 @@ from tests.devcluster.kubelet.objects import (
     DEFAULT,
     condition,
     create_pod,
-    send,
     status_of,
     times,
 )
+from tests.devcluster.requests import send
 
 pytestmark = pytest.mark.looptime
 

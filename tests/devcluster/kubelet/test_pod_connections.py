@@ -12,8 +12,8 @@ from controller_manager.devcluster.kubelet.server import CONNECTIONS
 from controller_manager.devcluster.proxying import HOW
 from controller_manager.devcluster.registry import find_kinds, find_storages
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
-from tests.devcluster.requests import call
+from tests.devcluster.kubelet.objects import CORE, PODS, create_pod
+from tests.devcluster.requests import call, send
 
 NOTHING_RUNS = "the development cluster runs no containers"
 GUIDE = "/devcluster/guide"

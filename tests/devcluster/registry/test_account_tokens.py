@@ -17,7 +17,8 @@ from controller_manager.controllers.identity.tokens.controller import (
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.registry.core.secrets import AccountTokens
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import DEFAULT, send
+from tests.devcluster.kubelet.objects import DEFAULT
+from tests.devcluster.requests import send
 
 pytestmark = pytest.mark.looptime
 

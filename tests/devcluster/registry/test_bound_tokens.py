@@ -8,8 +8,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import DEFAULT, send
+from tests.devcluster.kubelet.objects import DEFAULT
 from tests.devcluster.registry.rbac.requests import ask
+from tests.devcluster.requests import send
 
 pytestmark = pytest.mark.looptime
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import Request, Response
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster import registry
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
 from tests.clusters import Cluster
 from tests.devcluster.registry.minimal import minimal
-from tests.devcluster.requests import call
+from tests.devcluster.requests import MERGE, call, send
 
 pytestmark = pytest.mark.looptime
 
@@ -35,7 +35,7 @@ AGELESS = (
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-MERGE = "application/merge-patch+json"
+LABEL = {"metadata": {"labels": {"a": "b"}}}
 
 
 def collection(kind: Kind) -> str:
@@ -44,21 +44,15 @@ def collection(kind: Kind) -> str:
     return f"{root}/{kind.version}{scope}/{kind.plural}"
 
 
-def decoded(answer: Response) -> JSON:
-    assert answer.status < 300, answer.body
-    body: JSON = json.loads(answer.body)
-    return body
-
-
 async def create(
     cluster: Cluster, kind: Kind, name: str = "a", query: str = "", **metadata: Any
 ) -> JSON:
-    body = json.dumps(minimal(kind, name, **metadata)).encode()
-    return decoded(await call(cluster, "POST", f"{collection(kind)}{query}", body))
+    body = minimal(kind, name, **metadata)
+    return await send(cluster, "POST", f"{collection(kind)}{query}", body)
 
 
 async def names(cluster: Cluster, kind: Kind, query: str = "") -> list[str]:
-    listed = decoded(await call(cluster, "GET", f"{collection(kind)}{query}"))
+    listed = await send(cluster, "GET", f"{collection(kind)}{query}")
     return [each["metadata"]["name"] for each in listed["items"]]
 
 
@@ -105,11 +99,9 @@ async def test_an_object_is_created_and_read_back(cluster: Cluster, kind: Kind) 
     assert created["apiVersion"] == kind.api_version
     assert {"uid", "creationTimestamp", "resourceVersion"} <= created["metadata"].keys()
     assert ("generation" in created["metadata"]) is kind.strategy.counts_generations
-    read = decoded(await call(cluster, "GET", path_of(kind, created)))
+    read = await send(cluster, "GET", path_of(kind, created))
     assert read["metadata"]["uid"] == created["metadata"]["uid"]
-    again = await call(
-        cluster, "POST", collection(kind), json.dumps(minimal(kind)).encode()
-    )
+    again = await call(cluster, "POST", collection(kind), minimal(kind))
     assert again.status == 409
 
 
@@ -127,10 +119,8 @@ async def test_lists_are_selected_by_label_and_field(
     assert name not in left
     refused = await call(cluster, "GET", f"{collection(kind)}?fieldSelector=spec.x=1")
     assert refused.status == 400
-    answer = await call(
-        cluster, "GET", f"{collection(kind)}?labelSelector=color", accept=METADATA
-    )
-    partial = decoded(answer)["items"]
+    path = f"{collection(kind)}?labelSelector=color"
+    partial = (await send(cluster, "GET", path, accept=METADATA))["items"]
     assert [each["kind"] for each in partial] == ["PartialObjectMetadata"] * 2
     assert {each["metadata"]["name"] for each in partial} == {name, another}
 
@@ -142,7 +132,7 @@ async def test_pages_hold_each_object_once(cluster: Cluster, kind: Kind) -> None
     expected, found = await names(cluster, kind), []
     query = "?limit=1"
     while True:
-        page = decoded(await call(cluster, "GET", f"{collection(kind)}{query}"))
+        page = await send(cluster, "GET", f"{collection(kind)}{query}")
         found += [each["metadata"]["name"] for each in page["items"]]
         assert len(page["items"]) == 1
         if not (token := page["metadata"].get("continue")):
@@ -161,17 +151,17 @@ async def test_a_delete_of_another_object_is_refused(
     created = await create(cluster, kind)
     path, metadata = path_of(kind, created), created["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}):
-        refused = json.dumps({"preconditions": wrong}).encode()
-        assert (await call(cluster, "DELETE", path, refused)).status == 409
-    current = decoded(await call(cluster, "GET", path))["metadata"]
+        refused = await call(cluster, "DELETE", path, {"preconditions": wrong})
+        assert refused.status == 409
+    current = (await send(cluster, "GET", path))["metadata"]
     right = {"uid": metadata["uid"], "resourceVersion": current["resourceVersion"]}
-    body = json.dumps({"preconditions": right, "propagationPolicy": "Background"})
-    answer = decoded(await call(cluster, "DELETE", path, body.encode()))
+    options = {"preconditions": right, "propagationPolicy": "Background"}
+    answer = await send(cluster, "DELETE", path, options)
     if answer["kind"] == "Status":
         assert answer["details"]["uid"] == metadata["uid"]
     left = await call(cluster, "GET", path)
     if left.status == 200:
-        assert "deletionTimestamp" in decoded(left)["metadata"]
+        assert "deletionTimestamp" in json.loads(left.body)["metadata"]
 
 
 @every_kind
@@ -181,16 +171,13 @@ async def test_a_dry_run_stores_nothing(cluster: Cluster, kind: Kind) -> None:
     assert cluster.server.storage.version == version
     created = await create(cluster, kind)
     path, version = path_of(kind, created), cluster.server.storage.version
-    label = b'{"metadata":{"labels":{"dry":"run"}}}'
-    patched = await call(
-        cluster, "PATCH", f"{path}?dryRun=All", label, content_type=MERGE
-    )
-    assert decoded(patched)["metadata"]["labels"]["dry"] == "run"
-    current = decoded(await call(cluster, "GET", path))
-    current["metadata"]["labels"] = {"dry": "run"}
-    put = await call(cluster, "PUT", f"{path}?dryRun=All", json.dumps(current).encode())
-    assert decoded(put)["metadata"]["labels"]["dry"] == "run"
-    decoded(await call(cluster, "DELETE", f"{path}?dryRun=All"))
+    patched = await send(cluster, "PATCH", f"{path}?dryRun=All", LABEL)
+    assert patched["metadata"]["labels"]["a"] == "b"
+    current = await send(cluster, "GET", path)
+    current["metadata"]["labels"] = {"a": "b"}
+    put = await send(cluster, "PUT", f"{path}?dryRun=All", current)
+    assert put["metadata"]["labels"]["a"] == "b"
+    await send(cluster, "DELETE", f"{path}?dryRun=All")
     assert cluster.server.storage.version == version
 
 
@@ -199,17 +186,12 @@ async def test_an_old_version_is_not_written_over(cluster: Cluster, kind: Kind) 
     """Nor an object of another uid; nothing changes when nothing is changed."""
     created = await create(cluster, kind)
     path = path_of(kind, created)
-    label = b'{"metadata":{"labels":{"a":"b"}}}'
-    patched = decoded(await call(cluster, "PATCH", path, label, content_type=MERGE))
-    same = decoded(await call(cluster, "PATCH", path, label, content_type=MERGE))
+    patched = await send(cluster, "PATCH", path, LABEL)
+    same = await send(cluster, "PATCH", path, LABEL)
     assert same["metadata"]["resourceVersion"] == patched["metadata"]["resourceVersion"]
-    assert (
-        await call(cluster, "PUT", path, json.dumps(created).encode())
-    ).status == 409
+    assert (await call(cluster, "PUT", path, created)).status == 409
     foreign = {**patched, "metadata": {**patched["metadata"], "uid": "another"}}
-    assert (
-        await call(cluster, "PUT", path, json.dumps(foreign).encode())
-    ).status == 409
+    assert (await call(cluster, "PUT", path, foreign)).status == 409
 
 
 @every_kind
@@ -228,27 +210,27 @@ async def test_status_is_written_apart_where_there_is_one(
         "reason": "Test",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    known = decoded(await call(cluster, "GET", path)).get("status", {})
+    known = (await send(cluster, "GET", path)).get("status", {})
     conditions = [*known.get("conditions", []), condition]
-    body = json.dumps({"status": {"conditions": conditions}}).encode()
-    answer = await call(cluster, "PATCH", f"{path}/status", body, content_type=MERGE)
+    body = {"status": {"conditions": conditions}}
     if not kind.has_status:
-        assert answer.status == 404
+        refused = await call(
+            cluster, "PATCH", f"{path}/status", body, content_type=MERGE
+        )
+        assert refused.status == 404
         return
-    decoded(answer)
-    patch = b'{"metadata":{"labels":{"a":"b"}},"status":null}'
-    decoded(await call(cluster, "PATCH", path, patch, content_type=MERGE))
-    stored = decoded(await call(cluster, "GET", f"{path}/status"))
+    written = await send(cluster, "PATCH", f"{path}/status", body)
+    await send(cluster, "PATCH", path, {**LABEL, "status": None})
+    stored = await send(cluster, "GET", f"{path}/status")
     assert stored["metadata"]["labels"]["a"] == "b"
-    assert stored["status"] == decoded(answer)["status"]
+    assert stored["status"] == written["status"]
 
 
 @every_kind
 async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
     created = await create(cluster, kind)
     query = f"?fieldSelector=metadata.name={created['metadata']['name']}"
-    answer = await call(cluster, "GET", f"{collection(kind)}{query}", accept=TABLE)
-    table = decoded(answer)
+    table = await send(cluster, "GET", f"{collection(kind)}{query}", accept=TABLE)
     titles = [each["name"] for each in table["columnDefinitions"]]
     (row,) = table["rows"]
     assert len(row["cells"]) == len(titles) == len(set(titles))
@@ -260,12 +242,11 @@ async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
 
 @every_kind
 async def test_a_watch_tells_of_every_change(cluster: Cluster, kind: Kind) -> None:
-    listed = decoded(await call(cluster, "GET", collection(kind)))
+    listed = await send(cluster, "GET", collection(kind))
     version = listed["metadata"]["resourceVersion"]
     created = await create(cluster, kind)
-    label = b'{"metadata":{"labels":{"a":"b"}}}'
     path = path_of(kind, created)
-    decoded(await call(cluster, "PATCH", path, label, content_type=MERGE))
+    await send(cluster, "PATCH", path, LABEL)
     query = (
         ("watch", "1"),
         ("resourceVersion", version),
@@ -302,14 +283,13 @@ async def test_a_collection_is_deleted_where_that_is_allowed(
     doomed = await create(cluster, kind, "one", labels={"color": "red"})
     kept = await create(cluster, kind, "two", labels={"color": "blue"})
     path = f"{collection(kind)}?labelSelector=color=red"
-    answer = await call(cluster, "DELETE", path)
     if "deletecollection" not in kind.verbs:
-        assert answer.status == 405
+        assert (await call(cluster, "DELETE", path)).status == 405
         return
-    decoded(answer)
+    await send(cluster, "DELETE", path)
     left = {
         each["metadata"]["name"]
-        for each in decoded(await call(cluster, "GET", collection(kind)))["items"]
+        for each in (await send(cluster, "GET", collection(kind)))["items"]
         if "deletionTimestamp" not in each["metadata"]
     }
     assert kept["metadata"]["name"] in left
@@ -322,18 +302,16 @@ async def test_a_scale_is_read_and_written_where_there_is_one(
 ) -> None:
     created = await create(cluster, kind)
     path = f"{path_of(kind, created)}/scale"
-    answer = await call(cluster, "GET", path)
     if kind.subresource("scale") is None:
-        assert answer.status == 404
+        assert (await call(cluster, "GET", path)).status == 404
         return
-    scale = decoded(answer)
+    scale = await send(cluster, "GET", path)
     assert scale["status"]["selector"] == "app=a"
     scale["spec"] = {"replicas": 3}
-    body = json.dumps(scale).encode()
     version = cluster.server.storage.version
-    dry = decoded(await call(cluster, "PUT", f"{path}?dryRun=All", body))
+    dry = await send(cluster, "PUT", f"{path}?dryRun=All", scale)
     assert dry["spec"] == {"replicas": 3}
     assert cluster.server.storage.version == version
-    decoded(await call(cluster, "PUT", path, body))
-    scaled = decoded(await call(cluster, "GET", path_of(kind, created)))
+    await send(cluster, "PUT", path, scale)
+    scaled = await send(cluster, "GET", path_of(kind, created))
     assert scaled["spec"]["replicas"] == 3

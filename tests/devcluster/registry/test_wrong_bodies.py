@@ -76,7 +76,7 @@ async def test_a_wrong_body_is_refused_or_mended(
     rng, accept = random.Random(seed), "application/json;as=Table;v=v1;g=meta.k8s.io"
     given = {"metadata": {"name": "a"}, **OBJECTS[path]}
     given["metadata"] = {"name": "a", **given["metadata"]}
-    created = await call(cluster, "POST", path, json.dumps(given).encode())
+    created = await call(cluster, "POST", path, given)
     assert created.status == 201, created.body
     name = given["metadata"]["name"]
     for number in range(150):
@@ -84,10 +84,10 @@ async def test_a_wrong_body_is_refused_or_mended(
         metadata = body.get("metadata")
         if isinstance(metadata, dict) and name == "a":
             metadata["name"] = f"b{number}"
-        answers = [await call(cluster, "POST", path, json.dumps(body).encode())]
+        answers = [await call(cluster, "POST", path, body)]
         if isinstance(metadata, dict):
             metadata["name"] = name
-        encoded = json.dumps(body).encode()
+        encoded = body
         answers += [
             await call(cluster, "PUT", where, encoded)
             for where in (f"{path}/{name}", f"{path}/{name}/status")
@@ -110,7 +110,7 @@ async def test_a_little_wrong_of_every_kind_is_refused_or_mended(
     root = f"/apis/{kind.group}" if kind.group else "/api"
     scope = "/namespaces/default" if kind.namespaced else ""
     path = f"{root}/{kind.version}{scope}/{kind.plural}"
-    created = await call(cluster, "POST", path, json.dumps(given).encode())
+    created = await call(cluster, "POST", path, given)
     assert created.status == 201, created.body
     where = f"{path}/{given['metadata']['name']}"
     for _ in range(80):

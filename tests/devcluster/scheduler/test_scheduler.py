@@ -9,7 +9,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheduler import node_infos
 from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import CORE, create_pod, send
+from tests.devcluster.kubelet.objects import CORE, create_pod
+from tests.devcluster.requests import send
 
 NODES = f"{CORE}/nodes"
 

@@ -7,7 +7,8 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import CORE, PODS, condition, send
+from tests.devcluster.kubelet.objects import CORE, PODS, condition
+from tests.devcluster.requests import send
 
 pytestmark = pytest.mark.looptime
 

@@ -8,7 +8,6 @@ from controller_manager.devcluster.scheme.patches import merge_patch
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import WebhookServer
 from tests.devcluster.registry.apiextensions.test_conversion_webhooks import (
-    MERGE,
     PATH,
     conversion,
     make,
@@ -21,6 +20,7 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     conditions,
     define,
 )
+from tests.devcluster.requests import MERGE
 from tests.devcluster.rows import rows
 
 WHAT = "conversion webhook for example.com/v1, Kind=Widget"

@@ -23,11 +23,10 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     define,
     spec,
 )
-from tests.devcluster.requests import call
+from tests.devcluster.requests import MERGE, call
 from tests.devcluster.scenarios import play, scenarios
 
 PATH = f"{DEFINITIONS}/widgets.example.com"
-MERGE = "application/merge-patch+json"
 TEXT: JSON = {"type": "string"}
 FIELDS: dict[str, JSON] = {
     "v1": {"address": TEXT},
@@ -114,10 +113,9 @@ def path(version: str, name: str = "") -> str:
 
 
 async def send(
-    cluster: Cluster, method: str, where: str, body: Any = None, **headers: str
+    cluster: Cluster, method: str, where: str, body: Any = b"", **headers: str
 ) -> tuple[int, JSON]:
-    content = b"" if body is None else msgspec.json.encode(body)
-    answer = await call(cluster, method, where, content, **headers)
+    answer = await call(cluster, method, where, body, **headers)
     return answer.status, msgspec.json.decode(answer.body)
 
 

@@ -98,7 +98,7 @@ async def define(cluster: Cluster, given: JSON, **metadata: Any) -> tuple[int, J
         "metadata": {"name": name, **metadata},
         "spec": given,
     }
-    answer = await call(cluster, "POST", DEFINITIONS, msgspec.json.encode(body))
+    answer = await call(cluster, "POST", DEFINITIONS, body)
     return answer.status, msgspec.json.decode(answer.body)
 
 

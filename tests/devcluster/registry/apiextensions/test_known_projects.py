@@ -33,7 +33,7 @@ def collection(definition: JSON) -> str:
 
 async def post(cluster: Cluster, path: str, obj: JSON) -> Response:
     strict = f"{path}?fieldValidation=Strict"
-    return await call(cluster, "POST", strict, msgspec.json.encode(obj))
+    return await call(cluster, "POST", strict, obj)
 
 
 @pytest.mark.parametrize("name", [each.stem for each in DIRECTORY.glob("*.yaml")])

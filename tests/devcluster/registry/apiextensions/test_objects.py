@@ -53,7 +53,7 @@ def decoded(answer: Response) -> Any:
 
 
 async def change(cluster: Cluster, path: str, **body: Any) -> Response:
-    patch = msgspec.json.encode(body)
+    patch = body
     return await call(cluster, "PATCH", path, patch, content_type=MERGE)
 
 
