@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from controller_manager.cli.command import make_command
@@ -58,23 +59,10 @@ def test_a_subcommand_runs_with_the_registry_of_the_build(package: Path) -> None
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        (
-            "import no_such_thing",
-            (
-                "cannot be imported from other of other: ModuleNotFoundError: No "
-                "module named 'no_such_thing'; install the package again, with "
-                "everything it needs: pip install 'other'"
-            ),
-        ),
-        (
-            "command = 'mine'",
-            "other:command of other is not a click.Command; repair the package",
-        ),
-    ],
-)
+ROWS = yaml.safe_load(Path(__file__).with_name("subcommands.yaml").read_text())
+
+
+@pytest.mark.parametrize(("source", "problem"), ROWS["unusable"])
 def test_an_unusable_one_is_one_line(package: Path, source: str, problem: str) -> None:
     install(package, "other", source, GROUP, "command")
     result = run("mine", "--flag", "word")
@@ -128,18 +116,6 @@ def test_other_commands_do_not_import_a_subcommand(
     assert called.stdout.startswith("imported\nhere: ")
 
 
-DESCRIPTOR = "from controller_manager.runtime.descriptor import Descriptor\n"
-TAKEN_FLAG = f"""
-{DESCRIPTOR}
-from controller_manager.options.controller_options import ControllerOptions, option
-
-class Options(ControllerOptions):
-    kubeconfig: str = option("kubeconfig", "string", "", "A flag that is there.")
-
-CONTROLLER = Descriptor("mine", ".x:X", options=Options)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--help",), ("config",), ("devcluster",)])
 def test_a_package_that_cannot_be_imported_ends_every_command(
@@ -157,52 +133,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        (
-            "",
-            (
-                "the controller mine of other cannot be imported from "
-                "other:CONTROLLER: AttributeError: module 'other' has no attribute "
-                "'CONTROLLER'; repair or uninstall the package"
-            ),
-        ),
-        (
-            "CONTROLLER = 'mine-controller'",
-            (
-                "other:CONTROLLER of other is not a Descriptor; name one in its entry "
-                "point of the group controller_manager.controllers"
-            ),
-        ),
-        (
-            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', aliases=('ttl',))",
-            (
-                "two controllers are called ttl: ttl-controller of "
-                "controller_manager.controllers.nodes.ttl, and mine of other; "
-                "remove one of the packages"
-            ),
-        ),
-        (
-            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', options=dict)",
-            (
-                "the options of mine of other are not a subclass of "
-                "ControllerOptions; make them one"
-            ),
-        ),
-        (
-            TAKEN_FLAG,
-            "--kubeconfig of Mine is already a flag of Misc; choose another name",
-        ),
-    ],
-    ids=[
-        "no such name",
-        "no descriptor",
-        "a name that is taken",
-        "no options",
-        "a taken flag",
-    ],
-)
+@pytest.mark.parametrize(("source", "problem"), ROWS["faults"])
 def test_each_fault_is_one_line(tmp_path: Path, source: str, problem: str) -> None:
     install(tmp_path, "other", source)
     result = run_program("--help", directories=(tmp_path,))

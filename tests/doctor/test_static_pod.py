@@ -283,44 +283,10 @@ def test_a_manager_that_serves_nothing_has_no_probe(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("manifest", "problem"),
-    [
-        (None, "is no manifest of a pod: Expected `object`, got `null`"),
-        (
-            {"kind": "Pod"},
-            "is no manifest of a pod: Object missing required field `spec`",
-        ),
-        (
-            {"spec": {"containers": [{"command": "kube-controller-manager"}]}},
-            (
-                "is no manifest of a pod: Expected `array | null`, got `str` - at "
-                "`$.spec.containers[0].command`"
-            ),
-        ),
-        (
-            {"spec": {"containers": [{"securityContext": "root"}]}},
-            (
-                "is no manifest of a pod: Expected `object | null`, got `str` - at "
-                "`$.spec.containers[0].securityContext`"
-            ),
-        ),
-        (
-            {"spec": {"containers": [{"livenessProbe": {"httpGet": "/healthz"}}]}},
-            (
-                "is no manifest of a pod: Expected `object | null`, got `str` - at "
-                "`$.spec.containers[0].livenessProbe.httpGet`"
-            ),
-        ),
-        (
-            {"spec": {"containers": [{"command": ["kube-scheduler"]}]}},
-            (
-                "no container of it runs kube-controller-manager; name the manifest of "
-                "its static pod, or give the flags"
-            ),
-        ),
-    ],
-)
+ROWS = yaml.safe_load(Path(__file__).with_name("manifests.yaml").read_text())
+
+
+@pytest.mark.parametrize(("manifest", "problem"), ROWS)
 def test_another_manifest_is_refused_with_its_name(
     tmp_path: Path, manifest: Any, problem: str
 ) -> None:

@@ -5,8 +5,10 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from controller_manager.api.meta import AnyResource
@@ -24,49 +26,10 @@ from controller_manager.explain.report import as_json, as_text
 from controller_manager.explain.target import known_kind
 from controller_manager.explain.view import Missing, Unread
 
-_NO_ROOM = (
-    "0/6 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) were "
-    "unschedulable, 3 Insufficient cpu. preemption: 0/6 nodes are available: 3 No "
-    "preemption victims found for incoming pod, 3 Preemption is not helpful."
-)
+ROWS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("message", "short", "remedy"),
-    [
-        (
-            _NO_ROOM,
-            (
-                "none of 6 nodes fits: 3 Insufficient cpu, 2 node(s) were "
-                "unschedulable, 1 node(s) had untolerated taint {a: b}"
-            ),
-            "lower the requests of the pod, or add nodes with more room",
-        ),
-        (
-            (
-                "0/1 nodes are available: 1 node(s) didn't match Pod's node "
-                "affinity/selector. no new claims to deallocate, preemption: 0/1 nodes"
-            ),
-            "none of 1 nodes fits: 1 node(s) didn't match Pod's node affinity/selector",
-            "correct the nodeSelector or affinity of the pod, or label a node",
-        ),
-        (
-            'persistentvolumeclaim "data" not found',
-            'persistentvolumeclaim "data" not found',
-            "create the claim, or correct its name in the pod",
-        ),
-        (
-            "no nodes available to schedule pods",
-            "no nodes available to schedule pods",
-            "correct the requirements of the pod, or add nodes that meet them",
-        ),
-        (
-            "",
-            "no node fits",
-            "correct the requirements of the pod, or add nodes that meet them",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("message", "short", "remedy"), ROWS)
 def test_the_schedulers_words_are_short(message: str, short: str, remedy: str) -> None:
     assert (condensed(message), remedy_for(message)) == (short, remedy)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from controller_manager.options.config import Config
 from controller_manager.options.controller_options import (
@@ -212,45 +213,10 @@ def test_a_file_names_the_lease_and_the_component_of_each_controller(
     assert migration.component_of("deployment-controller") is None
 
 
-HEAD = GOOD.partition("leaderName")[0]
+ROWS = yaml.safe_load(Path(__file__).with_name("migrations.yaml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("content", "problems"),
-    [
-        ("[]", ["its top level is not a mapping"]),
-        (
-            "kind: Foo\napiVersion: v1\n",
-            [
-                (
-                    "must be a LeaderMigrationConfiguration of "
-                    "controllermanager.config.k8s.io/v1, it is Foo of v1"
-                )
-            ],
-        ),
-        (
-            HEAD + "resourceLock: endpoints\ncontrollerLeaders: [{}, job]\n",
-            [
-                (
-                    "leaderName: Required value: leaderName must be set for "
-                    "LeaderMigrationConfiguration"
-                ),
-                (
-                    'resourceLock: Invalid value: "endpoints": resource Lock must be '
-                    '"leases"'
-                ),
-                "controllerLeaders[0].component: Required value: component must be set",
-                "controllerLeaders[0].name: Required value: name must be set",
-                "controllerLeaders[1]: must be a mapping with name and component",
-            ],
-        ),
-        (HEAD + "leaderName: m\ncontrollerLeaders: {}\n  ", []),
-        (
-            HEAD + "leaderName: m\ncontrollerLeaders: {a: b}\n",
-            ["controllerLeaders: must be a list"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("content", "problems"), ROWS)
 def test_a_file_that_upstream_refuses_is_refused_in_its_words(
     tmp_path: Path, content: str, problems: list[str]
 ) -> None:
