@@ -34,103 +34,33 @@ DECLARED = re.compile(r"""\b(?:Flag|option)\(\s*"([a-z0-9-]+)",""")
 CLUSTER = re.compile(r'in_cluster\("([-a-z]+)"\)')
 LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
 
-OTHERS = frozenset(
-    {
-        "--flag",  # stands for any
-        "--pid",  # py-spy
-        "--output",
-        "--format",
-        "--nonblocking",
-        "--image",  # kubectl
-        "--as",
-        "--as-group",
-        "--as-uid",
-        "--audience",
-        "--clusterrole",
-        "--duration",
-        "--from-file",
-        "--list",
-        "--resource",
-        "--resource-name",
-        "--role",
-        "--verb",
-        "--replicas",
-        "--requests",
-        "--min",
-        "--max",
-        "--cpu-percent",
-        "--watch",
-        "--cascade",
-        "--validate",
-        "--server-side",
-        "--copy-to",
-        "--force-conflicts",
-        "--field-manager",
-        "--show-managed-fields",
-        "--prune",
-        "--applyset",
-        "--client-certificate",
-        "--client-key",
-        "--token",
-        "--user",
-        "--seed",  # pytest, of tests/conftest.py
-        "--record-durations",
-        "--check",  # ruff
-        "--from",  # docker
-        "--interval",
-        "--retries",
-        "--start-period",
-        "--timeout",
-        "--no-cache-dir",  # pip
-        "--no-compile",
-        "--yes",
-        "--patches",  # kubeadm
-        "--raw",  # kubectl
-        "--all",
-        "--for",
-        "--force",
-        "--ignore-not-found",
-        "--namespace",
-        "--wait",
-        "--tag",  # docker
-        "--insecure",  # curl
-        "--silent",
-        "--tail",  # kubectl
-        "--since",
-        "--since-time",
-        "--timestamps",
-        "--limit-bytes",
-        "--field-selector",
-        "--subresource",
-        "--type",
-        "--build-arg",  # docker
-        "--generate-hashes",  # uv
-        "--python-version",
-        "--universal",
-        "--upgrade",
-        "--previous",
-        "--cert",
-        "--key",
-    }
-)
+OF_PROGRAMS = {
+    "any": "flag",
+    "kubectl": (
+        "image as as-group as-uid audience clusterrole from-file list resource "
+        "resource-name role verb replicas requests min max cpu-percent watch "
+        "cascade validate server-side copy-to force-conflicts field-manager "
+        "show-managed-fields prune applyset client-certificate client-key token user "
+        "raw all for force ignore-not-found namespace wait tail since since-time "
+        "timestamps limit-bytes field-selector subresource type previous cert key"
+    ),
+    "py-spy": "pid output format nonblocking duration",
+    "pytest": "seed record-durations",
+    "docker": "from interval retries start-period timeout tag build-arg",
+    "pip": "no-cache-dir no-compile yes",
+    "curl": "insecure silent",
+    "uv": "generate-hashes python-version universal upgrade",
+    "ruff, kubeadm": "check patches",
+}
+OTHERS = {f"--{name}" for names in OF_PROGRAMS.values() for name in names.split()}
 """Flags of other programs."""
 
 PROGRAMS = frozenset(
     (
-        *(
-            ".",
-            "bash",
-            "grep",
-            "kubectl",
-            "lint-imports",
-            "make",
-            "mkdir",
-            "mkdocs",
-            "mypy",
-        ),
-        *("pip", "ruff", "sh", "sha256sum", "touch", "openssl", "base64"),
-        *("cat", "cd", "cp", "crictl", "curl", "docker", "py-spy", "rm", "sed", "tee"),
-        *("chmod", "echo", "printf", "uv"),
+        *(".", "base64", "bash", "cat", "cd", "chmod", "cp", "crictl", "curl"),
+        *("docker", "echo", "grep", "kubectl", "lint-imports", "make", "mkdir"),
+        *("mkdocs", "mypy", "openssl", "pip", "printf", "py-spy", "rm", "ruff", "sed"),
+        *("sh", "sha256sum", "tee", "touch", "uv"),
     )
 )
 """Programs whose arguments are not looked at."""
