@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from controller_manager.informers.strict import UndeclaredReadError
 from controller_manager.manager import caches
 from tests.clusters import Cluster
-from tests.durations import DurationRecorder
 
 # Absolute times say nothing on a machine that others use as well.
 settings.register_profile(
@@ -50,26 +49,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         help="try other random examples and other seeds of the world",
     )
-    parser.addoption(
-        "--record-durations",
-        action="store_true",
-        help="record the CPU seconds of each test file in tests/data/durations.json",
-    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the cost of the tests with --record-durations.
+    """Take the seed, and leave no loop current outside of tests.
 
-    No loop is current outside of tests: pytest-asyncio would make one and never close
-    it, when it looks for the loop that it has to restore.
+    pytest-asyncio would make one and never close it, when it looks for the loop that it
+    has to restore.
     """
     asyncio.set_event_loop(None)
     if (seed := config.getoption("--seed")) is not None:
         config.option.hypothesis_seed = seed
         settings.load_profile("of a seed")
-    if config.getoption("--record-durations"):
-        config.pluginmanager.register(DurationRecorder())
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
