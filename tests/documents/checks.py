@@ -45,7 +45,7 @@ OF_PROGRAMS = {
         "timestamps limit-bytes field-selector subresource type previous cert key"
     ),
     "py-spy": "pid output format nonblocking duration",
-    "pytest": "seed record-durations",
+    "pytest": "seed durations",
     "docker": "from interval retries start-period timeout tag build-arg",
     "pip": "no-cache-dir no-compile yes",
     "curl": "insecure silent",
