@@ -42,7 +42,7 @@ from .volume_sync import MAX_STEPS, VolumeSync, in_steps
 _WORKERS: Final = 10
 """The claims synced at a time, and the volumes. Upstream syncs one of each."""
 
-_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
+_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version")
 
 _SHORTEST_PERIOD: Final = 1.0
 """The shortest sync period in seconds; upstream syncs without a pause if it is 0."""
@@ -282,7 +282,9 @@ class VolumeBinder:
     ) -> Outcome | None:
         """Bind a claim and a volume to each other, by four writes (bind).
 
-        The volume is written first: if that is refused, the claim stays unchanged.
+        The volume is written first: if that is refused, the claim stays unchanged. It
+        is not written for a claim that only an old cache shows: it would be released,
+        and deleted if its policy says so, when the cache shows that the claim is gone.
         """
         if binding.is_bound(claim, volume):
             return DONE
@@ -294,9 +296,18 @@ class VolumeBinder:
                 chosen = None if newest is None else self._volume_for(newest)
                 if newest is None or chosen is None or chosen.metadata.name != name:
                     return None
+                is_given = binding.volume_bound_to(chosen, newest) is not None
+                if is_given and not await self._is_stored(newest):
+                    return _OLD_CACHE
                 if not await self._continue_binding(newest, chosen):
                     return DONE
         return None
+
+    async def _is_stored(self, claim: PersistentVolumeClaim) -> bool:
+        """Tell whether the API server has this claim, maybe with other fields."""
+        metadata = claim.metadata
+        stored = await self._claims.read(metadata.namespace, metadata.name)
+        return stored is not None and stored.metadata.uid == metadata.uid
 
     async def _continue_binding(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume

@@ -171,7 +171,7 @@ async def test_the_next_step_of_a_claim(
     assert summary(await Binder(*others).sync_claim(subject)) == expected
 
 
-async def test_a_binding_takes_four_writes() -> None:
+async def test_a_binding_takes_a_read_and_four_writes() -> None:
     synced = await Binder(volume()).sync_claim(claim())
     assert [(key_of(written), part) for written, part in synced.writes] == [
         ("v", ""),
@@ -179,7 +179,7 @@ async def test_a_binding_takes_four_writes() -> None:
         ("ns/data", ""),
         ("ns/data", "status"),
     ]
-    assert (synced.outcome, synced.events, synced.reads) == (DONE, [], [])
+    assert (synced.outcome, synced.events, synced.reads) == (DONE, [], ["data"])
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_a_binding_takes_four_writes() -> None:
 )
 async def test_no_claim_is_lost_before_its_volume_was_read(binder: Binder) -> None:
     """The cache may be older than the binding. A claim that is Lost stays Lost."""
-    old = Requeue(1.0, "the cache shows an old version of the volume")
+    old = Requeue(1.0, "the cache shows an old version")
     assert await binder.sync_claim(WAS_BOUND) == Synced(reads=["v"], outcome=old)
     synced = await binder.sync_claim(IS_LOST)
     assert (synced.outcome, synced.writes, synced.reads) == (LATER, [], [])
