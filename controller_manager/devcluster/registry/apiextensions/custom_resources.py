@@ -6,6 +6,7 @@ Upstream: pkg/registry/customresource.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -165,18 +166,12 @@ def _constant(text: str) -> Any:
         raise PathProblem(msg) from None
 
 
+_OPERATORS: Final = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
 def _compare(one: Any, operator: str, other: Any) -> bool:
-    if operator == "==":
-        return bool(one == other)
-    if operator == "!=":
-        return bool(one != other)
     try:
-        return {
-            "<": lambda: bool(one < other),
-            "<=": lambda: bool(one <= other),
-            ">": lambda: bool(one > other),
-            ">=": lambda: bool(one >= other),
-        }[operator]()
+        return bool(_OPERATORS[operator](one, other))
     except TypeError:
         return False
 

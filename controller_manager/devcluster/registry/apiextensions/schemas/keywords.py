@@ -54,6 +54,12 @@ def items_of(schema: JSON) -> JSON | None:
     return items if isinstance(items, dict) else None
 
 
+def inner_schemas(schema: JSON) -> list[JSON]:
+    """Return the schemas of all parts of a value."""
+    found = [*properties_of(schema).values(), items_of(schema)]
+    return [each for each in [*found, schema_of_others(schema)] if each]
+
+
 def parts(value: Any, schema: JSON, path: str) -> Iterator[tuple[str, Any, JSON]]:
     """Yield the path, the value and the schema of each part that has a schema."""
     if isinstance(value, dict):

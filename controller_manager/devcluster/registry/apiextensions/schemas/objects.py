@@ -21,6 +21,7 @@ from .keywords import (
     META,
     PRESERVES,
     child,
+    inner_schemas,
     item_key,
     items_of,
     key,
@@ -228,14 +229,9 @@ def _validate_default(schema: JSON, path: str) -> Iterator[statuses.Cause]:
 # Fills in the defaults of schemas (schema/defaulting).
 
 
-def has_defaults(schema: Any) -> bool:
+def has_defaults(schema: JSON) -> bool:
     """Tell whether a schema sets a default anywhere."""
-    if not isinstance(schema, dict):
-        return False
-    if "default" in schema:
-        return True
-    parts = [*properties_of(schema).values(), items_of(schema)]
-    return any(has_defaults(each) for each in [*parts, schema_of_others(schema)])
+    return "default" in schema or any(map(has_defaults, inner_schemas(schema)))
 
 
 def defaulted(value: Any, schema: JSON) -> Any:

@@ -31,6 +31,7 @@ from .keywords import (
     INT_OR_STRING,
     RULES,
     child,
+    inner_schemas,
     items_of,
     key,
     old_field,
@@ -219,9 +220,7 @@ class Rules:
         self._find(schema)
 
     def _find(self, schema: JSON) -> bool:
-        parts = [*properties_of(schema).values()]
-        parts += filter(None, (items_of(schema), schema_of_others(schema)))
-        found = [self._find(each) for each in parts]
+        found = [self._find(each) for each in inner_schemas(schema)]
         has_rules = bool(schema.get(RULES)) or any(found)
         if has_rules:
             self._ruled.add(id(schema))
