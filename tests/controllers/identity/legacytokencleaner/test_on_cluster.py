@@ -1,7 +1,5 @@
 """Unused tokens are marked, then deleted; each run looks at all of them once a day."""
 
-import asyncio
-import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -17,12 +15,10 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import (
     CONFIG_MAPS,
-    PODS,
     SERVICE_ACCOUNTS,
     ObjectReference,
     ServiceAccount,
 )
-from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.identity.legacytokencleaner import (
     TRACKING,
@@ -39,13 +35,10 @@ from controller_manager.controllers.identity.legacytokencleaner.controller impor
     tracked_long_enough,
 )
 from controller_manager.options.config import Config
-from tests.clusters import Write, make_config
-from tests.controllers.hands import Before, Hands
-from tests.controllers.responses import refusal
+from tests.clusters import make_config
+from tests.controllers.hands import Hands
 from tests.controllers.rows import rows
-
-pytestmark = pytest.mark.looptime
-
+from tests.controllers.scenarios import Scenario, scenarios
 
 NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
 DAY: Final = 86_400.0
@@ -53,14 +46,10 @@ PERIOD: Final = 2 * DAY
 """The clean-up period of these tests: days of virtual time take seconds."""
 
 
-def with_period(config: Config, seconds: float = PERIOD) -> Config:
-    options = LegacyTokenCleanerOptions(clean_up_period=seconds)
-    controllers = {**config.controllers, LegacyTokenCleanerOptions: options}
-    return replace(config, controllers=controllers)
-
-
-def config(*more: str, **generic: Any) -> Config:
-    return with_period(make_config(controllers=(NAME, *more), **generic))
+def config() -> Config:
+    made = make_config(controllers=(NAME,), use_service_account_credentials=True)
+    options = LegacyTokenCleanerOptions(clean_up_period=PERIOD)
+    return replace(made, controllers={LegacyTokenCleanerOptions: options})
 
 
 class Tokens(Hands):
@@ -72,6 +61,18 @@ class Tokens(Hands):
 
     def track(self, since: str = "2025-01-01") -> None:
         self.put(CONFIG_MAPS, TRACKING, "kube-system", data={"since": since})
+
+    def track_since_period(self) -> None:
+        """Track the use since a day less than a period."""
+        self.track(self.day(1 - PERIOD / DAY))
+
+    def token_used_in(self, name: str, days: str) -> None:
+        self.token(name, **{"last-used": self.day(int(days))})
+
+    def mark_used(self, name: str) -> None:
+        """Write today's use in place of all labels."""
+        found = dict.fromkeys(self.labels()[name])
+        self.edit(SECRETS, name, metadata={"labels": {**found, LAST_USED: self.day()}})
 
     def token(self, name: str, **labels: str) -> None:
         self.put(SERVICE_ACCOUNTS, name, secrets=[{"name": name}])
@@ -89,124 +90,10 @@ class Tokens(Hands):
         return {each["name"]: each.get("labels", {}) for each in found}
 
 
-@pytest.fixture
-async def cluster() -> Tokens:
-    return Tokens()
-
-
-async def test_an_unused_token_is_marked_and_then_deleted(cluster: Tokens) -> None:
-    cluster.track()
-    cluster.token("idle")
-    cluster.token("busy", **{"last-used": cluster.day(5)})
-    cluster.unlisted("mine", "idle")
-    await asyncio.sleep(PERIOD + 1)
-    today = cluster.day()
-    found = []
-    writes: list[Write] = []
-    for pause in (0, PERIOD - 1, DAY):
-        await asyncio.sleep(pause)
-        async with cluster.manager(config()) as recording:
-            await asyncio.sleep(1)
-            found.append(cluster.labels())
-        writes += recording.writes
-    marked, kept, left = found
-    assert marked["idle"] == {INVALID_SINCE: today}
-    assert {*kept} == {"busy", "idle", "mine"}
-    assert {*left} == {"busy", "mine"}
-    assert left["mine"] == {}
-    of_idle = [each for each in writes if each.path.endswith("/idle")]
-    assert [each.method for each in of_idle] == ["PATCH", "DELETE"]
-    preconditions = json.loads(of_idle[1].body)["preconditions"]
-    assert {*preconditions} == {"uid", "resourceVersion"}
-
-
-async def test_a_conflict_that_no_change_follows_waits_for_no_day(
-    cluster: Tokens,
-) -> None:
-    cluster.track()
-    cluster.token("idle")
-    await asyncio.sleep(PERIOD + 1)
-    once = Before(cluster, "PATCH", "/idle", lambda: refusal(409, "Conflict"))
-    async with cluster.manager(config(), once):
-        await asyncio.sleep(1)
-        assert INVALID_SINCE in cluster.labels()["idle"]
-
-
-@pytest.mark.slow
-async def test_a_token_that_is_used_after_its_mark_stays(cluster: Tokens) -> None:
-    cluster.track()
-    cluster.token("idle")
-    await asyncio.sleep(PERIOD + 1)
-    async with cluster.manager(config()):
-        await asyncio.sleep(1)
-        used = {LAST_USED: cluster.day()}
-        marked = dict.fromkeys(cluster.labels()["idle"])
-        cluster.edit(SECRETS, "idle", metadata={"labels": {**marked, **used}})
-        await asyncio.sleep(PERIOD)
-        assert cluster.labels()["idle"] == used
-
-
-def volume(**source: Any) -> JSON:
-    return {"volumes": [{"name": "v", **source}]}
-
-
-IDLE: Final = {"name": "idle"}
-KEY: Final = {"secretKeyRef": {"name": "idle", "key": "token"}}
-WHOLE: Final = {"envFrom": [{"secretRef": IDLE}]}
-
-
-@rows(
-    "spec",
-    {
-        "image pull": {"imagePullSecrets": [IDLE]},
-        "volume": volume(secret={"secretName": "idle"}),
-        "projected": volume(projected={"sources": [{"secret": IDLE}]}),
-        "csi": volume(csi={"driver": "d", "nodePublishSecretRef": IDLE}),
-        "scaleIO": volume(scaleIO={"secretRef": IDLE}),
-        "one key": {
-            "containers": [
-                {"name": "c", "image": "i", "env": [{"name": "T", "valueFrom": KEY}]}
-            ]
-        },
-        "all keys": {"initContainers": [{"name": "i", "image": "i", **WHOLE}]},
-    },
-)
-async def test_a_token_that_a_pod_uses_stays(cluster: Tokens, spec: JSON) -> None:
-    """Pods are read from the API server, so that no cache has to hold all this."""
-    cluster.track()
-    cluster.token("idle")
-    containers = [{"name": "c", "image": "i"}]
-    cluster.put(PODS, "user", spec={"containers": containers, **spec})
-    await asyncio.sleep(PERIOD + 1)
-    async with cluster.manager(config()) as recording:
-        await asyncio.sleep(1)
-    assert recording.writes == []
-
-
-@pytest.mark.parametrize("since", ["", "yesterday", "late"])
-async def test_cleaning_waits_for_a_tracked_period(cluster: Tokens, since: str) -> None:
-    cluster.token("idle")
-    await asyncio.sleep(PERIOD + 1)
-    if since:
-        cluster.track(cluster.day(1 - PERIOD / DAY) if since == "late" else since)
-    async with cluster.manager(config()) as recording:
-        await asyncio.sleep(60)
-    assert recording.writes == []
-
-
-@pytest.mark.slow
-async def test_its_role_is_enough() -> None:
-    cluster = Tokens(rbac=True)
-    cluster.track()
-    cluster.token("idle")
-    await asyncio.sleep(PERIOD + 1)
-    settings = config(use_service_account_credentials=True)
-    async with cluster.confined_manager(settings) as recording:
-        await asyncio.sleep(1)
-        assert INVALID_SINCE in cluster.labels()["idle"]
-        await asyncio.sleep(PERIOD + DAY)
-        assert cluster.labels() == {}
-    assert {each.status for each in recording.writes} == {200}
+@pytest.mark.looptime
+@scenarios("identity/legacytokencleaner")
+async def test_unused_tokens_go(scenario: Scenario) -> None:
+    await scenario.play(Tokens, config)
 
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

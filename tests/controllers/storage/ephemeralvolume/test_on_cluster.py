@@ -17,7 +17,6 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodVolume,
 )
-from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import (
     ObjectMeta,
     OwnerReference,
@@ -32,157 +31,83 @@ from controller_manager.controllers.storage.ephemeralvolume.controller import (
     ephemeral_volumes,
     needs_claims,
 )
+from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.hands import Before
 from tests.controllers.responses import refusal
-from tests.controllers.storage.objects import SIZE, Storage, ephemeral, owned_by
+from tests.controllers.scenarios import Scenario, scenarios
+from tests.controllers.storage.objects import Storage, ephemeral, owned_by
 
 pytestmark = pytest.mark.looptime
 
-CONFIG = make_config(controllers=("ephemeral-volume",))
-CONFINED = make_config(
-    controllers=("ephemeral-volume",), use_service_account_credentials=True
-)
 POST = "/api/v1/namespaces/default/persistentvolumeclaims"
+FAILED = (
+    "web Warning FailedBinding [ephemeral_volume]: ephemeral volume scratch: "
+    "create PVC web-scratch: exceeded quota"
+)
 
 
-def labelled(name: str) -> JSON:
-    volume = ephemeral(name)
-    template = volume["ephemeral"]["volumeClaimTemplate"]
-    template["metadata"] = {"labels": {"of": "web"}}
-    return volume
-
-
-def add_pod(cluster: Storage, *volumes: str) -> str:
-    return cluster.pod("web", volumes=[labelled(each) for each in volumes])
-
-
-def add_claim(cluster: Storage, owner: str = "") -> None:
-    """Create the claim "web-scratch", controlled by the pod of that uid, if any."""
-    cluster.claim("web-scratch", metadata=owned_by("web", owner) if owner else {})
-
-
-async def owners(cluster: Storage) -> dict[str, list[str]]:
-    await asyncio.sleep(1)
-    found = [each["metadata"] for each in cluster.all(CLAIMS)]
-    return {
-        each["name"]: [one["uid"] for one in each.get("ownerReferences", ())]
-        for each in found
-    }
-
-
-def failed(problem: str) -> str:
-    return (
-        f"web Warning FailedBinding [ephemeral_volume]: ephemeral volume scratch: "
-        f"{problem}"
+def config() -> Config:
+    return make_config(
+        controllers=("ephemeral-volume",), use_service_account_credentials=True
     )
 
 
-NOT_OWNER = failed(
-    "PVC default/web-scratch was not created for pod default/web (pod is not owner)"
-)
+class Ephemeral(Storage):
+    def web(self, *volumes: str) -> str:
+        """Add the pod "web" with ephemeral volumes; return its uid."""
+        made = [ephemeral(each) for each in volumes]
+        for each in made:
+            template = each["ephemeral"]["volumeClaimTemplate"]
+            template["metadata"] = {"labels": {"of": "web"}}
+        return self.pod("web", volumes=made)
+
+    def web_in_deleted_namespace(self) -> None:
+        self.add_namespace("old")
+        containers = [{"name": "c", "image": "app:v1"}]
+        spec = {"containers": containers, "volumes": [ephemeral("scratch")]}
+        self.put(PODS, "web", "old", spec=spec)
+        self.remove(NAMESPACES, "old")
+
+    def foreign(self, owner: str = "") -> None:
+        """Add the claim "web-scratch", controlled by the pod of that uid, if any."""
+        self.claim("web-scratch", metadata=owned_by("web", owner) if owner else {})
+
+    def owners(self) -> dict[str, list[str]]:
+        found = [each["metadata"] for each in self.all(CLAIMS)]
+        return {
+            each["name"]: [one["uid"] for one in each.get("ownerReferences", ())]
+            for each in found
+        }
 
 
-def lose_claim(cluster: Storage) -> None:
-    """Delete the claim "web-scratch" although it is protected."""
-    cluster.remove(CLAIMS, "web-scratch")
-    cluster.edit(CLAIMS, "web-scratch", metadata={"finalizers": None})
+@pytest.fixture
+async def cluster() -> Ephemeral:
+    return Ephemeral()
 
 
-async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
-    """In the order of the volumes; the role of upstream suffices."""
-    cluster = Storage(rbac=True)
-    async with cluster.confined_manager(CONFINED) as recording:
-        uid = add_pod(cluster, "scratch", "cache")
-        assert await owners(cluster) == {"web-scratch": [uid], "web-cache": [uid]}
-    assert [each.path for each in recording.writes] == [POST, POST]
-    (owner,) = owned_by("web", uid)["ownerReferences"]
-    assert msgspec.json.decode(recording.writes[0].body) == {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": "web-scratch",
-            "namespace": "default",
-            "labels": {"of": "web"},
-            "ownerReferences": [{**owner, "blockOwnerDeletion": True}],
-        },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": SIZE},
-            "volumeMode": "Filesystem",  # a default of the API server
-        },
-    }
-
-
-async def test_a_deleted_claim_is_created_again(cluster: Storage) -> None:
-    async with cluster.manager(CONFIG) as recording:
-        uid = add_pod(cluster, "scratch")
-        assert await owners(cluster) == {"web-scratch": [uid]}
-        lose_claim(cluster)
-        assert await owners(cluster) == {"web-scratch": [uid]}
-        cluster.edit(PODS, "web", metadata={"finalizers": ["example.com/hold"]})
-        cluster.remove(PODS, "web")
-        lose_claim(cluster)
-        assert await owners(cluster) == {}
-    assert len(recording.writes) == 2
-
-
-@pytest.mark.parametrize("owner", ["", "former"])
-async def test_a_foreign_claim_stays(cluster: Storage, owner: str) -> None:
-    add_claim(cluster, owner)
-    async with cluster.manager(CONFIG) as recording:
-        uid = add_pod(cluster, "scratch")
-        assert await owners(cluster) == {"web-scratch": [owner] if owner else []}
-        await asyncio.sleep(1)
-        assert cluster.told() == [NOT_OWNER]
-        assert recording.writes == []
-        lose_claim(cluster)
-        assert await owners(cluster) == {"web-scratch": [uid]}
-
-
-@pytest.mark.parametrize("is_own", [True, False])
-async def test_a_foreign_claim_conflicts(cluster: Storage, *, is_own: bool) -> None:
-    """The cache lacks it; of its own, upstream says in an event that it exists."""
-    uid = add_pod(cluster, "scratch") if is_own else ""
-    unseen = Before(cluster, "POST", POST, lambda: add_claim(cluster, uid))
-    if not is_own:
-        add_pod(cluster, "scratch")
-    async with cluster.manager(CONFIG, unseen):
-        assert await owners(cluster) == {"web-scratch": [uid] if is_own else []}
-        await asyncio.sleep(1)
-    assert cluster.told() == ([] if is_own else [NOT_OWNER])
+@scenarios("storage/ephemeralvolume")
+async def test_pods_get_their_claims(scenario: Scenario) -> None:
+    await scenario.play(Ephemeral, config)
 
 
 async def test_a_refused_claim_is_retried_and_counted(
-    cluster: Storage, monkeypatch: pytest.MonkeyPatch
+    cluster: Ephemeral, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first refusal ends the sync; the metrics are upstream's."""
     registry = CollectorRegistry()
     metrics = EphemeralVolumeMetrics(registry)
     monkeypatch.setattr(controller, "EphemeralVolumeMetrics", lambda _: metrics)
-    uid = add_pod(cluster, "scratch", "cache")
+    uid = cluster.web("scratch", "cache")
     error = refusal(403, "Forbidden", "exceeded quota")
-    async with cluster.manager(CONFIG, Before(cluster, "POST", POST, lambda: error)):
-        assert await owners(cluster) == {"web-scratch": [uid], "web-cache": [uid]}
-        await asyncio.sleep(1)
-    assert cluster.told() == [failed("create PVC web-scratch: exceeded quota")]
+    async with cluster.manager(config(), Before(cluster, "POST", POST, lambda: error)):
+        await asyncio.sleep(2)
+        assert cluster.owners() == {"web-scratch": [uid], "web-cache": [uid]}
+    assert cluster.told() == [FAILED]
     assert {
         name: registry.get_sample_value(f"ephemeral_volume_controller_{name}")
         for name in ("create_total", "create_failures_total")
     } == {"create_total": 3.0, "create_failures_total": 1.0}
-
-
-async def test_a_deleted_namespace_gets_no_claims(cluster: Storage) -> None:
-    """Its pods are deleted, too; neither an event nor a retry would help."""
-    cluster.add_namespace("old")
-    containers = [{"name": "c", "image": "app:v1"}]
-    spec = {"containers": containers, "volumes": [ephemeral("scratch")]}
-    cluster.put(PODS, "web", "old", spec=spec)
-    cluster.remove(NAMESPACES, "old")
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(3600)
-        assert cluster.told() == []
-    assert [each.status for each in recording.writes] == [403]
 
 
 TEMPLATE = {
