@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from typing import Any
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 from tests.clusters import EPOCH, Cluster
+from tests.controllers.apps.statefulset.builders import stateful_set_json
+from tests.controllers.builders import replica_set_json, replication_controller_json
+from tests.controllers.hands import Hands
 from tests.controllers.user import User
 
 
@@ -28,14 +32,14 @@ class Node:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        task = asyncio.create_task(self._run())
+        task = asyncio.create_task(self.run())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
         known: set[str] = set()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -84,3 +88,99 @@ class Ticking:
 
     def monotonic(self) -> float:
         return self.seconds
+
+
+class Failing(Hands):
+    """A cluster whose nodes let pods fail as soon as they exist."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._node = Node(self)
+        self._works: asyncio.Task[None] | None = None
+
+    def start(
+        self,
+        *,
+        fails: bool = True,
+        deletes: bool = False,
+        only: str = "",
+        only_labelled: bool = False,
+    ) -> None:
+        """Start the nodes; all pods fail, `only` one, or those with a label "bad"."""
+        self._node.deletes = deletes
+        self._node.fails = lambda _: fails
+        if only:
+            self._node.fails = lambda pod: pod.metadata.name == only
+        if only_labelled:
+            bad = "yes"
+            self._node.fails = lambda it: (it.metadata.labels or {}).get("bad") == bad
+        self._works = asyncio.create_task(self._node.run())
+
+    def heal(self) -> None:
+        self._node.fails = lambda _: False
+
+    def break_all(self) -> None:
+        self._node.fails = lambda _: True
+
+    async def end_nodes(self) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._works is not None:
+            self._works.cancel()
+            await asyncio.gather(self._works, return_exceptions=True)
+
+    def make(self, resource: str, replicas: str) -> None:
+        replica_set = resource == "replicasets"
+        body = replica_set_json if replica_set else replication_controller_json
+        self.put(resource, "web", spec=body("web", int(replicas))["spec"])
+
+    def make_set(self, replicas: str, **spec: Any) -> None:
+        body = stateful_set_json(replicas=int(replicas), **spec)
+        self.put("statefulsets", "web", spec=body["spec"])
+
+    def edit_set(self, **spec: Any) -> None:
+        self.edit("statefulsets", "web", spec=spec)
+
+    def fail_pod(self, name: str) -> None:
+        self.edit(PODS, name, status={"phase": "Failed"})
+
+    def _running(self) -> str:
+        phases = self.phases().items()
+        (name,) = [name for name, phase in phases if phase != "Failed"]
+        return name
+
+    def fail_running(self) -> None:
+        self.fail_pod(self._running())
+
+    def delete_running(self) -> None:
+        self.remove(PODS, self._running())
+
+    def forget_made(self) -> None:
+        self._node.created.clear()
+
+    def phases(self) -> dict[str, str]:
+        pods = self.all(PODS)
+        return {each["metadata"]["name"]: each["status"]["phase"] for each in pods}
+
+    def phases_if(self, policy: str) -> dict[str, str] | None:
+        return self.phases() if policy == "OrderedReady" else None
+
+    def pending(self) -> int:
+        return list(self.phases().values()).count("Pending")
+
+    def made_by(self, owner: str) -> list[float]:
+        return self._node.of(owner)
+
+    def made_of(self, pod: str) -> list[float]:
+        return self._node.of_pod(pod)
+
+    def made_late(self, start: str) -> list[float]:
+        """Return the times of the pods from this place on."""
+        return self.made_by("web")[int(start) :]
+
+    def made_at(self, seconds: str) -> int:
+        return self.made_by("web").count(int(seconds))
+
+    def was_told(self, reason: str) -> bool:
+        return any(f" {reason} " in each for each in self.told())

@@ -1,7 +1,5 @@
 """Pods that fail as soon as they exist are replaced with a growing delay."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,9 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset.failures import (
     FailedPods,
     StartFailures,
@@ -21,8 +17,8 @@ from controller_manager.controllers.apps.statefulset.ordering import (
     seconds_until_change,
 )
 from controller_manager.controllers.apps.statefulset.replicas import Settings
-from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
-from tests.controllers.apps.failing_node import Node, Ticking
+from tests.clusters import EPOCH
+from tests.controllers.apps.failing_node import Ticking
 from tests.controllers.apps.statefulset.builders import (
     NOW,
     TEN_MINUTES_AGO,
@@ -33,71 +29,8 @@ from tests.controllers.apps.statefulset.builders import (
     rolling,
     seen,
     stateful_set,
-    stateful_set_json,
 )
 from tests.controllers.apps.statefulset.test_ordering import steps
-from tests.controllers.builders import template
-from tests.controllers.user import settle
-
-DELAYED: Final = [0, 0, 1, 3, 7, 15, 31, 63, 127]
-
-
-class SetNode(Node):
-    """A user of stateful sets beside nodes whose pods fail."""
-
-    async def make(self, replicas: int = 1, **spec: Any) -> None:
-        obj = stateful_set_json(replicas=replicas, **spec)
-        await self.user.create(STATEFUL_SETS, obj)
-
-    async def edit(self, **spec: Any) -> None:
-        await self.user.patch(STATEFUL_SETS, "web", {"spec": spec})
-
-    async def phases(self) -> dict[str, str]:
-        pods = await self.user.pods()
-        return {each.metadata.name: each.status.phase for each in pods}
-
-    async def fail(self) -> None:
-        """Let the pod web-0 fail, and wait for half a second."""
-        status = {"status": {"phase": "Failed"}}
-        patch = self.user.client.patch
-        await patch(PODS, "default", "web-0", status, subresource="status")
-        await settle(0.5)
-
-
-@pytest.fixture
-def node(cluster: Cluster) -> SetNode:
-    return SetNode(cluster)
-
-
-@asynccontextmanager
-async def running(
-    cluster: Cluster, node: Node
-) -> AsyncGenerator[RecordingTransport, None]:
-    names = ("statefulset-controller", "taint-eviction-controller")
-    config = make_config(controllers=names)
-    async with cluster.manager(config) as recording, node.running():
-        yield recording
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("deletes", [False, True])
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-async def test_the_delay_doubles(
-    cluster: Cluster, node: SetNode, policy: str, *, deletes: bool
-) -> None:
-    """The first failed pod is replaced at once; each name counts alone.
-
-    Meanwhile it stays, as daemon pods do: a user can see why it failed.
-    """
-    node.deletes = deletes
-    async with running(cluster, node):
-        await node.make(3, podManagementPolicy=policy)
-        await settle(140)
-        if policy == "OrderedReady":
-            assert await node.phases() == ({} if deletes else {"web-0": "Failed"})
-    others = [] if policy == "OrderedReady" else DELAYED
-    made = [node.of_pod(f"web-{each}") for each in range(3)]
-    assert made == [DELAYED, others, others]
 
 
 def test_the_delay_ends_at_fifteen_minutes() -> None:
@@ -110,80 +43,6 @@ def test_the_delay_ends_at_fifteen_minutes() -> None:
         clock.seconds += held.get("web-0", 0.0)
         assert failures.observe(owner, [failed]) == {}
     assert delays == [None, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]
-
-
-@pytest.mark.looptime
-async def test_a_repair_rolls_out_at_once(cluster: Cluster, node: SetNode) -> None:
-    """A change of the set makes its pods due; the delay after that is the next one."""
-    node.fails = lambda each: (each.metadata.labels or {}).get("bad") == "yes"
-    bad, good = ({"metadata": {"labels": {"bad": each}}} for each in ("yes", "no"))
-    async with running(cluster, node):
-        await node.make(2)
-        await settle(20)
-        node.created.clear()
-        await node.edit(template=bad)
-        await settle(40.5)
-        assert node.of_pod("web-1") == [20, 20, 21, 23, 27, 35, 51]
-        await node.edit(minReadySeconds=1)
-        await settle(1)
-        assert node.of_pod("web-1")[7:] == [60]
-        await node.edit(template=good)
-        await settle(1)
-        assert await node.phases() == {"web-0": "Running", "web-1": "Running"}
-
-
-@pytest.mark.looptime
-async def test_a_ready_pod_ends_the_delay(cluster: Cluster, node: SetNode) -> None:
-    """For its name: then a failure is the first one."""
-    async with running(cluster, node):
-        await node.make()
-        await settle(20)
-        node.fails = lambda _: False
-        await settle(20)
-        node.fails = lambda _: True
-        node.created.clear()
-        await node.user.client.delete(PODS, "default", "web-0", DeleteOptions(0))
-        await settle(10)
-    assert node.of_pod("web-0") == [40, 40, 41, 43, 47]
-
-
-@pytest.mark.looptime
-async def test_waiting_for_an_image_ends_it(cluster: Cluster, node: SetNode) -> None:
-    """After ten seconds: it has not failed at once."""
-    async with cluster.manager(make_config(controllers=("statefulset-controller",))):
-        async with node.running():
-            await node.make()
-            await settle(10)
-        await settle(60)
-        assert await node.phases() == {"web-0": "Pending"}
-        for _ in range(3):
-            await node.fail()
-            assert await node.phases() == {"web-0": "Pending"}
-            await settle(11)
-
-
-@pytest.mark.looptime
-async def test_a_later_failure_has_no_delay(cluster: Cluster, node: SetNode) -> None:
-    node.fails = lambda _: False
-    async with running(cluster, node):
-        await node.make()
-        for _ in range(8):
-            await settle(11)
-            await node.fail()
-    assert len(node.of_pod("web-0")) == 9
-
-
-@pytest.mark.looptime
-async def test_a_failed_sync_keeps_it(cluster: Cluster, node: SetNode) -> None:
-    """Another owner has the name of a pod, so each sync fails."""
-    foreign = {"metadata": {"name": "web-1"}, "spec": template()["spec"]}
-    node.fails = lambda each: each.metadata.name == "web-0"
-    async with running(cluster, node):
-        await node.user.create(PODS, foreign)
-        await node.make(2, podManagementPolicy="Parallel")
-        await settle(140)
-        assert await node.user.events("FailedCreate")
-    assert node.of_pod("web-0") == DELAYED
 
 
 def test_names_that_are_not_wanted_are_forgotten() -> None:
