@@ -1,6 +1,5 @@
 """Hands-info is signed with every bootstrap token that may sign."""
 
-import asyncio
 import base64
 import hmac
 from datetime import UTC, datetime, timedelta
@@ -10,125 +9,72 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import (
     BOOTSTRAP_TOKEN,
-    SECRETS,
     Secret,
     encoded,
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_time
-from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.bootstrapsigner.controller import (
     detached_signature,
     signed,
     signing_tokens,
 )
+from controller_manager.options.config import Config
 from tests.clusters import make_config
-from tests.controllers.hands import Before, Hands
+from tests.controllers.hands import Hands
 from tests.controllers.identity.tokencleaner.builders import (
     TOKEN_SECRET,
     add_token,
     bootstrap_token,
 )
-from tests.controllers.responses import refusal
 from tests.controllers.rows import rows
+from tests.controllers.scenarios import Scenario, scenarios
 
-CONFIG = make_config(controllers=("bootstrapsigner",))
 KEY = "jws-kubeconfig-"
 
 
-def add_cluster_info(cluster: Hands, namespace: str = "kube-public") -> None:
-    cluster.add_namespace(namespace)
-    kind = cluster.server.catalogue.find("", "v1", "configmaps")
-    assert kind is not None
-    found = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": "one"}}
-    cluster.server.objects.create(kind, namespace, found)
-
-
-async def _data(cluster: Hands, namespace: str = "kube-public") -> dict[str, str]:
-    found = await cluster.client.get(CONFIG_MAPS, namespace, "cluster-info")
-    return found.data or {}
-
-
-@pytest.mark.looptime
-async def test_signatures_follow_the_tokens_and_the_text(cluster: Hands) -> None:
-    add_cluster_info(cluster)
-    add_cluster_info(cluster, "other")
-    async with cluster.manager(CONFIG) as recording:
-        for token_id in ("abcdef", "ghijkl"):
-            add_token(cluster, bootstrap_token(token_id))
-        add_token(cluster, bootstrap_token("nosign", usage_bootstrap_signing="false"))
-        add_token(cluster, bootstrap_token("elsewh"), "default")
-        await asyncio.sleep(1)
-        both = await _data(cluster)
-        changed = {"data": {"kubeconfig": "two"}}
-        await cluster.client.patch(
-            CONFIG_MAPS, "kube-public", "cluster-info", changed, PatchType.MERGE
-        )
-        await asyncio.sleep(1)
-        anew = await _data(cluster)
-        await cluster.client.patch(
-            SECRETS,
-            "kube-system",
-            "bootstrap-token-ghijkl",
-            {"data": {"usage-bootstrap-signing": None}},
-            PatchType.MERGE,
-        )
-        await asyncio.sleep(1)
-        one = await _data(cluster)
-        await cluster.client.delete(SECRETS, "kube-system", "bootstrap-token-abcdef")
-        await asyncio.sleep(1)
-        none = await _data(cluster)
-        assert await _data(cluster, "other") == {"kubeconfig": "one"}
-    first, second = (
-        {
-            f"{KEY}{each}": detached_signature(text, each, TOKEN_SECRET)
-            for each in ("abcdef", "ghijkl")
-        }
-        for text in ("one", "two")
-    )
-    assert both == {"kubeconfig": "one", **first}
-    assert anew == {"kubeconfig": "two", **second}
-    assert one == {"kubeconfig": "two", f"{KEY}abcdef": second[f"{KEY}abcdef"]}
-    assert none == {"kubeconfig": "two"}
-    assert {(each.method, each.status) for each in recording.writes} == {("PUT", 200)}
-    assert len(recording.writes) <= 5
-
-
-@pytest.mark.looptime
-async def test_a_signature_goes_when_its_token_expires(cluster: Hands) -> None:
-    add_cluster_info(cluster)
-    soon = format_time(cluster.clock.now() + timedelta(seconds=30))
-    add_token(cluster, bootstrap_token("soon01", soon))
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        assert f"{KEY}soon01" in await _data(cluster)
-        await asyncio.sleep(31)
-        assert await _data(cluster) == {"kubeconfig": "one"}
-
-
-@pytest.mark.looptime
-async def test_a_conflict_that_no_change_follows_is_tried_again(cluster: Hands) -> None:
-    add_cluster_info(cluster)
-    add_token(cluster, bootstrap_token("abcdef"))
-    once = Before(cluster, "PUT", "cluster-info", lambda: refusal(409, "Conflict"))
-    async with cluster.manager(CONFIG, once):
-        await asyncio.sleep(1)
-        assert f"{KEY}abcdef" in await _data(cluster)
-
-
-@pytest.mark.looptime
-async def test_its_roles_are_enough() -> None:
-    cluster = Hands(rbac=True)
-    add_cluster_info(cluster)
-    add_token(cluster, bootstrap_token("abcdef"))
-    settings = make_config(
+def config() -> Config:
+    return make_config(
         controllers=("bootstrapsigner",), use_service_account_credentials=True
     )
-    async with cluster.confined_manager(settings) as recording:
-        await asyncio.sleep(1)
-        assert f"{KEY}abcdef" in await _data(cluster)
-    assert [each.status for each in recording.writes] == [200]
+
+
+class Infos(Hands):
+    """A cluster with texts that bootstrap tokens sign."""
+
+    def info(self, namespace: str = "kube-public") -> None:
+        self.add_namespace(namespace)
+        data = {"kubeconfig": "one"}
+        self.put(CONFIG_MAPS, "cluster-info", namespace, data=data)
+
+    def sign(
+        self, name: str, seconds: float = 0, at: str = "kube-system", **more: str
+    ) -> None:
+        """Add a token, which expires in so many seconds."""
+        ends = self.clock.now() + timedelta(seconds=seconds)
+        token = bootstrap_token(name, format_time(ends) if seconds else "", **more)
+        add_token(self, token, at)
+
+    def signed(self, namespace: str = "kube-public") -> dict[str, str]:
+        """Return the data, with the text that is signed in place of a signature."""
+        data = self.stored(CONFIG_MAPS, "cluster-info", namespace)["data"]
+        return {key.removeprefix(KEY): _text(key, data[key]) for key in data}
+
+
+def _text(key: str, value: str) -> str:
+    if not key.startswith(KEY):
+        return value
+    for text in ("one", "two"):
+        if value == detached_signature(text, key.removeprefix(KEY), TOKEN_SECRET):
+            return text
+    return "nothing"
+
+
+@pytest.mark.looptime
+@scenarios("identity/bootstrapsigner")
+async def test_tokens_sign(scenario: Scenario) -> None:
+    await scenario.play(Infos, config)
 
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
