@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,156 +20,83 @@ from controller_manager.api.admissionregistration.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.types import INT, STRING, object_of
 from controller_manager.client.discovery.resources import ServedResource
-from controller_manager.client.rest.transport import Request, Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
     type_checking,
 )
+from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.custom_resources import DEFINITIONS, definition
 from tests.controllers.hands import Before, Hands
-from tests.meddler import Meddler
+from tests.controllers.scenarios import Scenario, scenarios
 
 from .builders import policy_json, rule
 
 pytestmark = pytest.mark.looptime
 
-API = "admissionregistration.k8s.io/v1"
+WIDGETS = [["example.com", "v1", "widgets"]]
 NAME = "validatingadmissionpolicy-status-controller"
-CONFIG = make_config(controllers=(NAME,))
 UNDECLARED = "undeclared reference to 'params' (in container '')"
 GREATER = "found no matching overload for '_>_' applied to '(int, string)'"
 
 
-def add(cluster: Hands, name: str, *expressions: str, **more: Any) -> None:
-    spec = policy_json(name, *expressions, **more)["spec"]
-    cluster.put(VALIDATING_ADMISSION_POLICIES, name, spec=spec)
+def config() -> Config:
+    return make_config(controllers=(NAME,), use_service_account_credentials=True)
 
 
-def status(cluster: Hands, name: str) -> JSON:
-    return dict(cluster.stored(VALIDATING_ADMISSION_POLICIES, name)["status"])
+class Policies(Hands):
+    def policy(
+        self,
+        name: str,
+        *expressions: str,
+        about: Sequence[Sequence[str]] = (),
+        **more: Any,
+    ) -> None:
+        """Add a policy with expressions, `about` other resources than deployments."""
+        rules = [rule(*each) for each in about]
+        given = more.pop("expressions", expressions)
+        spec = policy_json(name, *given, rules=rules, **more)["spec"]
+        self.put(VALIDATING_ADMISSION_POLICIES, name, spec=spec)
 
+    def status(self, name: str) -> JSON:
+        return dict(self.stored(VALIDATING_ADMISSION_POLICIES, name)["status"])
 
-def errors(cluster: Hands) -> dict[str, dict[str, list[str]]]:
-    """Return the errors of each field of each policy."""
-    return {
-        name: {
-            each["fieldRef"].removeprefix("spec.validations"): [
-                line.partition("<input>:")[2].partition(": ")[2]
-                for line in each["warning"].splitlines()
-                if "ERROR" in line
-            ]
-            for each in status(cluster, name)["typeChecking"].get(
-                "expressionWarnings", ()
-            )
+    def appliers(self, name: str) -> list[str]:
+        found = self.stored(VALIDATING_ADMISSION_POLICIES, name)["metadata"]
+        fields = found["managedFields"]
+        return [each["manager"] for each in fields if each["operation"] == "Apply"]
+
+    def errors(self) -> dict[str, dict[str, list[str]]]:
+        """Return the errors of each field of each policy."""
+        names = self.names(VALIDATING_ADMISSION_POLICIES)
+        found = {name: self.status(name)["typeChecking"] for name in names}
+        return {
+            name: {
+                each["fieldRef"].removeprefix("spec.validations"): [
+                    line.partition("<input>:")[2].partition(": ")[2]
+                    for line in each["warning"].splitlines()
+                    if "ERROR" in line
+                ]
+                for each in checked.get("expressionWarnings", ())
+            }
+            for name, checked in found.items()
         }
-        for name in cluster.names(VALIDATING_ADMISSION_POLICIES)
-    }
 
 
-async def test_a_right_policy_is_observed(cluster: Hands) -> None:
-    """With one write a generation; the write is upstream's."""
-    add(cluster, "right", "object.spec.replicas <= 5")
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(600)
-    observed = {"observedGeneration": 1, "typeChecking": {}}
-    assert status(cluster, "right") == observed
-    metadata = cluster.stored(VALIDATING_ADMISSION_POLICIES, "right")["metadata"]
-    (write,) = recording.writes
-    assert write.path.endswith("/validatingadmissionpolicies/right/status")
-    assert json.loads(write.body) == {
-        "apiVersion": API,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "right", "uid": metadata["uid"]},
-        "status": observed,
-    }
-    policy = await cluster.client.get_json(VALIDATING_ADMISSION_POLICIES, "", "right")
-    assert [
-        each["manager"]
-        for each in policy["metadata"]["managedFields"]
-        if each["operation"] == "Apply"
-    ] == [NAME]
+@pytest.fixture
+async def cluster() -> Policies:
+    return Policies()
 
 
-async def test_a_wrong_policy_has_warnings_until_it_is_mended() -> None:
-    """Upstream's documentation has this example; in the controller's role."""
-    cluster = Hands(rbac=True)
-    add(cluster, "wrong", "object.replicas > 1")
-    config = make_config(controllers=(NAME,), use_service_account_credentials=True)
-    async with cluster.confined_manager(config) as recording:
-        await asyncio.sleep(1)
-        wrong = status(cluster, "wrong")
-        mended = {"validations": [{"expression": "object.spec.replicas > 1"}]}
-        cluster.edit(VALIDATING_ADMISSION_POLICIES, "wrong", spec=mended)
-        await asyncio.sleep(1)
-    warning = (
-        "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'\n"
-        " | object.replicas > 1\n"
-        " | ......^\n"
-    )
-    expression = {"fieldRef": "spec.validations[0].expression", "warning": warning}
-    assert wrong == {
-        "observedGeneration": 1,
-        "typeChecking": {"expressionWarnings": [expression]},
-    }
-    assert status(cluster, "wrong") == {"observedGeneration": 2, "typeChecking": {}}
-    assert [each.status for each in recording.writes] == [200, 200]
-
-
-async def test_what_upstreams_tests_check_is_found(cluster: Hands) -> None:
-    """And parameters of a kind that does not exist; a kind without a schema."""
-    absent = {"apiVersion": "rules.example.com/v1", "kind": "Limit"}
-    present = {"apiVersion": "v1", "kind": "ConfigMap"}
-    rules = [rule("apps", "v1", "nothings"), rule("", "v1", "pods")]
-    confused = {
-        "expression": "object.spec.replicas > '1'",
-        "messageExpression": "'wants replicas > 1, got ' + object.spec.replicas",
-    }
-    both = "object.spec.replicas > '1' && object.spec.nonExisting == 1"
-    add(cluster, "absent", "params.max > 1", paramKind=absent)
-    add(cluster, "both", "object.spec.replicas < 100", both)
-    add(cluster, "confused", validations=[confused])
-    add(cluster, "misspelt", "params.dat['max'] == '1'", paramKind=present)
-    add(cluster, "present", "params.data['max'] == '1'", paramKind=present)
-    add(cluster, "right", "object.spec.replicas > 1")
-    add(cluster, "some", "object.spec.nodeNam == ''", rules=rules)
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-    added = "found no matching overload for '_+_' applied to '(string, int)'"
-    assert errors(cluster) == {
-        "absent": {"[0].expression": [UNDECLARED]},
-        "both": {"[1].expression": [GREATER, "undefined field 'nonExisting'"]},
-        "confused": {"[0].expression": [GREATER], "[0].messageExpression": [added]},
-        "misspelt": {"[0].expression": ["undefined field 'dat'"]},
-        "present": {},
-        "right": {},
-        "some": {"[0].expression": ["undefined field 'nodeNam'"]},
-    }
-
-
-async def test_an_unread_schema_is_tried_again(cluster: Hands) -> None:
-    """Upstream has most schemas compiled in, and skips the others for good."""
-    add(cluster, "wrong", "object.replicas > 1")
-
-    async def refuse(request: Request) -> Response | None:
-        is_document = request.path.startswith("/openapi")
-        return Response(503, {}, b"busy") if is_document else None
-
-    meddler = Meddler(cluster.transport, refuse)
-    async with cluster.manager(CONFIG, meddler) as recording:
-        await asyncio.sleep(60)
-        assert recording.writes == []
-        meddler.meddle = None
-        await asyncio.sleep(130)
-    assert status(cluster, "wrong")["observedGeneration"] == 1
-    assert errors(cluster) == {
-        "wrong": {"[0].expression": ["undefined field 'replicas'"]}
-    }
+@scenarios("cluster/validatingadmissionpolicystatus")
+async def test_policies_get_their_status(scenario: Scenario) -> None:
+    await scenario.play(Policies, config)
 
 
 class LateSchemas:
     """Serves the schema of widgets once `is_there`; its spec has a size."""
 
-    def __init__(self, cluster: Hands) -> None:
+    def __init__(self, cluster: Policies) -> None:
         self.is_there = False
         path = "/openapi/v3/apis/example.com/v1"
         self.transport = Before(cluster, "GET", path, self._answer, 9999)
@@ -186,18 +114,18 @@ class LateSchemas:
         return Response(200, {}, json.dumps(document).encode())
 
 
-async def test_the_schema_of_a_new_resource_is_waited_for(cluster: Hands) -> None:
+async def test_the_schema_of_a_new_resource_is_waited_for(cluster: Policies) -> None:
     """It comes a moment after the resource; upstream would skip the resource."""
     await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
     wrong = "object.spec.size > '1' && object.spec.colour == 'red'"
-    add(cluster, "wrong", wrong, rules=[rule("example.com", "v1", "widgets")])
+    cluster.policy("wrong", wrong, about=WIDGETS)
     late = LateSchemas(cluster)
-    async with cluster.manager(CONFIG, late.transport):
+    async with cluster.manager(config(), late.transport):
         await asyncio.sleep(2)
-        assert status(cluster, "wrong") == {}
+        assert cluster.status("wrong") == {}
         late.is_there = True
         await asyncio.sleep(5)
-    (warning,) = status(cluster, "wrong")["typeChecking"]["expressionWarnings"]
+    (warning,) = cluster.status("wrong")["typeChecking"]["expressionWarnings"]
     assert warning["warning"] == (
         f"example.com/v1, Kind=Widget: ERROR: <input>:1:18: {GREATER}\n"
         f" | {wrong}\n"
@@ -208,13 +136,13 @@ async def test_the_schema_of_a_new_resource_is_waited_for(cluster: Hands) -> Non
     )
 
 
-async def test_a_schema_that_never_comes_ends_the_wait(cluster: Hands) -> None:
+async def test_a_schema_that_never_comes_ends_the_wait(cluster: Policies) -> None:
     await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
-    add(cluster, "some", "true", rules=[rule("example.com", "v1", "widgets")])
+    cluster.policy("some", "true", about=WIDGETS)
     late = LateSchemas(cluster)
-    async with cluster.manager(CONFIG, late.transport):
+    async with cluster.manager(config(), late.transport):
         await asyncio.sleep(10)
-        found = status(cluster, "some")
+        found = cluster.status("some")
         looks = late.transport.seen
         await asyncio.sleep(600)
     assert found == {"observedGeneration": 1, "typeChecking": {}}
