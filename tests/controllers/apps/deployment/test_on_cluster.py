@@ -57,9 +57,7 @@ def config_with(gates: dict[str, bool]) -> Config:
 
 
 @pytest.mark.parametrize("gate", [True, False])
-async def test_terminating_pods_are_counted_if_the_gate_says_so(
-    cluster: Cluster, user: User, gate: bool
-) -> None:
+async def test_a_gate_counts_leaving(cluster: Cluster, user: User, gate: bool) -> None:
     config = config_with({"DeploymentReplicaSetTerminatingReplicas": gate})
     async with cluster.nodes(), cluster.manager(config):
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
@@ -224,9 +222,7 @@ async def test_strategy_size_and_template_may_change_together(
 
 
 @pytest.mark.parametrize("size", [2, 6])
-async def test_pods_of_two_templates_never_run_after_a_change_to_recreate(
-    cluster: Cluster, user: User, size: int
-) -> None:
+async def test_recreate_mixes_nothing(cluster: Cluster, user: User, size: int) -> None:
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json(replicas=4, strategy=ROLLING))
         await settle()

@@ -179,9 +179,7 @@ def made(spec: object, **labels: str) -> PodTemplateSpec:
         ({"a": ""}, {"a": "x"}, False),
     ],
 )
-def test_templates_are_equal_if_they_make_the_same_pods(
-    one: object, other: object, equal: bool
-) -> None:
+def test_equal_templates_equal_pods(one: object, other: object, equal: bool) -> None:
     """Absent, null and empty are alike; the order of keys does not matter."""
     assert equal_ignoring_hash(made(one), made(other)) is equal
 

@@ -61,9 +61,7 @@ LIKE = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
         ),
     ],
 )
-def test_a_spec_that_cannot_be_used_gives_a_warning(
-    spec: dict[str, Any], reason: str, message: str
-) -> None:
+def test_a_bad_spec_warns(spec: dict[str, Any], reason: str, message: str) -> None:
     played = play(Cluster(web(**spec)))
     assert (played.events, played.writes) == ([("Warning", reason, message)], [])
     waits = of_deployment(f"its spec to be corrected: {message}")
@@ -339,9 +337,7 @@ DONE = 'Rolled back deployment "web" to revision 1'
         ("+7", "v1", (MISSING, NO_REVISION)),
     ],
 )
-def test_a_rollback_restores_the_template_of_the_revision(
-    asked: str, image: str, event: tuple[str, str]
-) -> None:
+def test_a_rollback_restores(asked: str, image: str, event: tuple[str, str]) -> None:
     """Or says why not. It removes the annotation that requested it, not others."""
     played = play(asking(asked))
     after = played.cluster.deployment

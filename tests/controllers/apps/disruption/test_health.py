@@ -70,9 +70,7 @@ def test_percentages_are_rounded_up(spec: JSON, expected: int, desired: int) -> 
         ({}, False, False),
     ],
 )
-def test_only_a_number_of_available_pods_needs_no_scale(
-    spec: JSON, needs: bool, limited: bool
-) -> None:
+def test_numbers_need_no_scale(spec: JSON, needs: bool, limited: bool) -> None:
     """A budget with neither limit expects no pods; zero is a limit and null is none."""
     assert (needs_scales(budget(**spec)), is_limited(budget(**spec))) == (
         needs,

@@ -151,9 +151,7 @@ async def test_a_list_replaces_the_cache_at_once_if_the_gate_says_so(
 
 
 @pytest.mark.parametrize("gate", [True, False])
-async def test_initial_lists_come_by_the_watch_if_the_gate_says_so(
-    cluster: Cluster, user: User, gate: bool
-) -> None:
+async def test_a_gate_lists_by_watch(cluster: Cluster, user: User, gate: bool) -> None:
     """Else pages are read, and the watch follows them."""
     transport = Faulty(cluster)
     config = config_with({"WatchListClient": gate})

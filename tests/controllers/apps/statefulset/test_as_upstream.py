@@ -132,9 +132,7 @@ class Faulty(RecordingTransport):
 
 
 @pytest.mark.parametrize("fault", [*ANSWERS, LOST])
-async def test_a_set_survives_the_failure_of_each_request(
-    cluster: Cluster, sets: Sets, fault: str
-) -> None:
+async def test_a_set_survives_faults(cluster: Cluster, sets: Sets, fault: str) -> None:
     """It is created, updated, repaired and scaled down all the same."""
     transport = Faulty(cluster, fault)
     async with cluster.nodes(binds_claims=True), cluster.manager(config(), transport):

@@ -180,9 +180,7 @@ async def test_a_clock_that_jumps_ends_no_window(hours: int) -> None:
         (windows(600, 900), 900, 60),
     ],
 )
-def test_the_history_has_an_end(
-    behavior: JSON | None, window: int, period: int
-) -> None:
+def test_history_has_an_end(behavior: JSON | None, window: int, period: int) -> None:
     """Nothing older than the longest window, or the longest period, is kept."""
     found = msgspec.convert(behavior, HorizontalPodAutoscalerBehavior | None)
     spec = HorizontalPodAutoscalerSpec(min_replicas=1, max_replicas=60, behavior=found)

@@ -120,9 +120,7 @@ def value(name: str, amount: str, **window: int) -> JSON:
     }
 
 
-async def test_the_usages_of_the_containers_of_a_pod_are_added_up(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_containers_are_added(server: Scripted, sources: MetricsClient) -> None:
     """A pod without containers, or with an unknown usage of one, is left out."""
     items = [
         usage("a", ("c", {"cpu": "100m"}), ("d", {"cpu": "1500u"}), window="1m0s"),
@@ -135,9 +133,7 @@ async def test_the_usages_of_the_containers_of_a_pod_are_added_up(
     assert server.asked == [(RESOURCE, (("labelSelector", "app=web"),))]
 
 
-async def test_for_one_container_only_its_usage_counts(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_one_container_counts(server: Scripted, sources: MetricsClient) -> None:
     """A pod that has no such container is left out."""
     items = [
         usage("a", ("c", {"cpu": "100m"}), ("d", {"cpu": "1"})),
@@ -232,9 +228,7 @@ async def read(
     return await sources.external_metric("default", "queue", "")
 
 
-async def test_the_series_of_an_external_metric_are_selected_by_the_server(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_the_server_selects(server: Scripted, sources: MetricsClient) -> None:
     """Values are rounded up to thousandths."""
     items = [{"metricName": "queue", "value": each} for each in ("3", "1500u")]
     server.put(EXTERNAL, {"items": items})
@@ -259,9 +253,7 @@ async def test_a_value_that_is_no_quantity_is_an_error(
     assert await failure(sources, which)
 
 
-async def test_a_number_is_a_quantity_too(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_numbers_are_quantities(server: Scripted, sources: MetricsClient) -> None:
     """Some servers write numbers without quotes, and Go takes them."""
     server.put(EXTERNAL, {"items": [{"value": 3}, {"value": 0.25}]})
     server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": 2}))]})
@@ -270,9 +262,7 @@ async def test_a_number_is_a_quantity_too(
     assert found["a"].value == 2000
 
 
-async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_odd_names_are_not_read(server: Scripted, sources: MetricsClient) -> None:
     """The request would have another path."""
     with pytest.raises(ComputationError) as caught:
         await sources.external_metric("default", "../pods", "")
@@ -283,9 +273,7 @@ async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
     assert server.asked == []
 
 
-async def test_a_custom_metric_of_pods_is_read_for_all_at_once(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_pods_are_read_at_once(server: Scripted, sources: MetricsClient) -> None:
     """Both versions of the API name the window differently; without one it is 60 s."""
     items = [
         value("a", "5", windowSeconds=30),
@@ -326,9 +314,7 @@ async def test_a_metric_of_an_object_is_read_below_its_resource(
     assert (found, server.asked[-1]) == (12_000, (whole, ()))
 
 
-async def test_an_object_has_exactly_one_value(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_objects_have_one_value(server: Scripted, sources: MetricsClient) -> None:
     gate = CrossVersionObjectReference(
         kind="Gate", name="web", api_version="example.com/v1"
     )
@@ -360,9 +346,7 @@ async def test_the_preferred_version_is_read_if_it_is_known(
     assert (await sources.raw_metric("default", "", "hits", "")).keys() == {"a"}
 
 
-async def test_without_a_known_version_the_error_names_the_reason(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_unknown_versions_fail(server: Scripted, sources: MetricsClient) -> None:
     server.put(CUSTOM, group("v9", "v9"))
     found = await failure(sources, "custom")
     assert found == "no known available metric versions found"
@@ -371,9 +355,7 @@ async def test_without_a_known_version_the_error_names_the_reason(
     assert found == "no custom metrics API (custom.metrics.k8s.io) registered"
 
 
-async def test_the_version_is_looked_up_once_in_a_sync_period(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_a_version_is_kept(server: Scripted, sources: MetricsClient) -> None:
     """Autoscalers that ask at the same time share the request."""
     server.put(OF_PODS, {"items": [value("a", "1")]})
     asked = [sources.raw_metric("default", "", "hits", "") for _ in range(3)]
@@ -386,18 +368,14 @@ async def test_the_version_is_looked_up_once_in_a_sync_period(
     assert [path for path, _ in server.asked].count(CUSTOM) == 2
 
 
-async def test_a_request_without_an_answer_ends(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_requests_time_out(server: Scripted, sources: MetricsClient) -> None:
     server.hanging[EXTERNAL] = asyncio.Event()
     began = asyncio.get_running_loop().time()
     assert await failure(sources, "external") == f"{LATE} {OF_QUEUE}"
     assert asyncio.get_running_loop().time() - began == pytest.approx(30)
 
 
-async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_slots_are_limited(server: Scripted, sources: MetricsClient) -> None:
     """Others wait for a second and then give up; other APIs go on."""
     of_queue = [MetricSpec(type="External")]
     server.hanging[EXTERNAL] = asyncio.Event()
@@ -418,9 +396,7 @@ async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
     assert sources.busy(of_queue) is None
 
 
-async def test_once_a_request_has_timed_out_others_do_not_wait(
-    server: Scripted, sources: MetricsClient
-) -> None:
+async def test_others_do_not_wait(server: Scripted, sources: MetricsClient) -> None:
     """They fail with the same message, until the API answers again."""
     server.hanging[EXTERNAL] = asyncio.Event()
     hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]

@@ -154,9 +154,7 @@ async def test_a_creation_without_an_answer_is_found_again(
 
 
 @pytest.mark.looptime
-async def test_a_job_that_is_created_again_is_a_gang_again(
-    gang_cluster: Cluster, gangster: GangUser
-) -> None:
+async def test_a_new_job_is_a_gang(gang_cluster: Cluster, gangster: GangUser) -> None:
     """Though the workload of the deleted job of its name is still there."""
     async with gang_cluster.manager(CONFIG):
         await gangster.run(**GANG)

@@ -338,9 +338,7 @@ def test_sets_are_combined_as_pythons_are(one: set[int], other: set[int]) -> Non
 
 
 @given(INDEXES, st.integers(0, 45), st.integers(0, 45))
-def test_the_first_pending_indexes_are_the_lowest_that_are_not_taken(
-    taken: set[int], count: int, completions: int
-) -> None:
+def test_the_lowest_are_pending(taken: set[int], count: int, completions: int) -> None:
     missing = [index for index in range(completions) if index not in taken]
     assert first_pending(IndexSet.of(taken), count, completions) == missing[:count]
 

@@ -182,9 +182,7 @@ def target(kind: str) -> JSON:
 @pytest.mark.parametrize(
     ("finished", "failed"), [(FAILURE, ["f", "r0", "r1"]), (SUCCESS, ["f"])]
 )
-def test_a_finished_condition_releases_all_pods(
-    finished: FinishedCondition, failed: list[str]
-) -> None:
+def test_its_end_releases_pods(finished: FinishedCondition, failed: list[str]) -> None:
     pods = [*running(2), pod("f", "Failed")]
     found, mentions = tallied(job(), pods, finished, deleted=tuple(running(2)))
     assert sorted(names(mentions.released)) == ["f", "r0", "r1"]

@@ -276,9 +276,7 @@ def test_a_mounted_secret_is_replaced_at_one_moment(tmp_path: Path) -> None:
     assert source.warnings() == 0
 
 
-def test_files_that_are_read_while_they_are_replaced_do_not_sign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_read_files_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted = Mounted(tmp_path)
     mounted.put("old")
     source = Watched(mounted.files)

@@ -212,9 +212,7 @@ def served(
         ([served("v1", plural="replicasets")], None),
     ],
 )
-def test_the_preferred_version_of_a_resource_is_migrated(
-    listed: list[ServedResource], expected: str | None
-) -> None:
+def test_preferred_versions(listed: list[ServedResource], expected: str | None) -> None:
     wanted = GroupResource(group="apps", resource="deployments")
     found = controller.served(Discovery(tuple(listed)), wanted)
     assert (found and found.version) == expected

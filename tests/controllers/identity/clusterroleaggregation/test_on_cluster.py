@@ -145,9 +145,7 @@ ROLES = [role("none"), role("one", a="2"), role("two", a="1", b="2")]
 
 
 @pytest.mark.parametrize(("selector", "selected"), SELECTORS)
-def test_a_role_selects_others_by_their_labels(
-    selector: LabelSelector, selected: list[bool]
-) -> None:
+def test_roles_select_by_labels(selector: LabelSelector, selected: list[bool]) -> None:
     unfit = expression("c", "Exists")
     aggregated = ClusterRole(aggregation_rule=AggregationRule((unfit, selector)))
     assert [selects(aggregated, each) for each in ROLES] == selected

@@ -201,9 +201,7 @@ def _part(token: str, number: int) -> str:
         "p521": (lambda: _on(ec.SECP521R1()), "ES512"),
     },
 )
-def test_a_token_has_upstreams_header_and_claims(
-    make: Callable[[], PrivateKey], algorithm: str
-) -> None:
+def test_tokens_are_upstreams(make: Callable[[], PrivateKey], algorithm: str) -> None:
     key = make()
     token = TokenSigner(key).sign(ROBOT, "tok")
     header = {"alg": algorithm, "kid": key_id(key)}

@@ -165,9 +165,7 @@ CONTROL_PLANE: JSON = {"node-role.kubernetes.io/control-plane": ""}
         ([], None),
     ],
 )
-def test_zones_have_shares_by_the_cpus_of_their_ready_nodes(
-    nodes: list[Node], shares: dict[str, float] | None
-) -> None:
+def test_shares_follow_cpus(nodes: list[Node], shares: dict[str, float] | None) -> None:
     assert zone_shares(nodes) == shares
 
 

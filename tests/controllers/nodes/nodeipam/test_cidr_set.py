@@ -40,9 +40,7 @@ def allocated(ranges: CIDRSet, count: int) -> list[str]:
         ("fd00::/112", 120, ["fd00::/120", "fd00::100/120"]),
     ],
 )
-def test_ranges_are_given_away_in_order(
-    network: str, mask_size: int, first: list[str]
-) -> None:
+def test_ranges_go_in_order(network: str, mask_size: int, first: list[str]) -> None:
     assert allocated(made(network, mask_size), len(first)) == first
 
 

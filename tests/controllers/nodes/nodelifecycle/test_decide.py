@@ -323,9 +323,7 @@ def test_a_label_excludes_a_node_from_the_count() -> None:
         ),
     ],
 )
-def test_beta_labels_follow_the_stable_ones(
-    labels: dict[str, str], expected: dict[str, str]
-) -> None:
+def test_beta_labels_follow(labels: dict[str, str], expected: dict[str, str]) -> None:
     assert labels_to_set(labels) == expected
 
 

@@ -195,9 +195,7 @@ async def test_pods_get_their_claims(scenario: Scenario) -> None:
     await scenario.play(Claims, config)
 
 
-async def test_claims_are_counted_by_kind_and_requests_by_result(
-    cluster: Claims,
-) -> None:
+async def test_claims_are_counted_by_kind(cluster: Claims) -> None:
     cluster.template()
     cluster.add_claim()
     cluster.pod("p", gpu="t")
@@ -232,9 +230,7 @@ def sample(registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
     }
 
 
-async def test_a_claim_whose_response_was_lost_is_not_created_twice(
-    cluster: Claims,
-) -> None:
+async def test_a_lost_response_makes_no_second_claim(cluster: Claims) -> None:
     """The watch may be late, too: the claims are listed before another is created."""
     cluster.template()
     cluster.pod("p", gpu="t")

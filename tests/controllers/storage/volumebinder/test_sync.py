@@ -472,9 +472,7 @@ async def test_no_volume_is_released_before_its_claim_was_read(
 
 
 @pytest.mark.parametrize("cached", [(), (NAMESAKE,)])
-async def test_a_volume_follows_the_claim_that_only_the_api_server_shows(
-    cached: tuple[PersistentVolumeClaim, ...],
-) -> None:
+async def test_unseen_claims_count(cached: tuple[PersistentVolumeClaim, ...]) -> None:
     binder = Binder(*cached, stored=[WAS_BOUND])
     assert await binder.sync_volume(holds()) == Synced(reads=["data"], outcome=DONE)
 
@@ -533,9 +531,7 @@ _NOT_TEMPORARY = "host_path deleter only supports /tmp/.+ but received provided 
         ),
     ],
 )
-async def test_a_volume_that_cannot_be_reclaimed_says_why(
-    subject: PersistentVolume, message: str
-) -> None:
+async def test_a_failed_reclaim_says(subject: PersistentVolume, message: str) -> None:
     synced = await sync(subject, None)
     ((written, _),) = synced.writes
     assert isinstance(written, PersistentVolume)
