@@ -31,10 +31,7 @@ SCALABLE: JSON = {
 """Subresources of a custom resource that has a scale."""
 
 
-ANYTHING: JSON = {
-    "type": "object",
-    "x-kubernetes-preserve-unknown-fields": True,
-}
+ANYTHING: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """The schema of objects that may have any fields."""
 
 

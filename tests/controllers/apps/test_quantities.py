@@ -15,11 +15,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
-from tests.controllers.builders import (
-    daemon_set_json,
-    deployment_json,
-    template,
-)
+from tests.controllers.builders import daemon_set_json, deployment_json, template
 from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime

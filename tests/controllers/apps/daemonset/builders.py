@@ -19,9 +19,7 @@ from controller_manager.api.core.v1 import NODES, Node, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.transport import Transport
-from controller_manager.controllers.apps.daemonset.controller import (
-    DaemonSetReconciler,
-)
+from controller_manager.controllers.apps.daemonset.controller import DaemonSetReconciler
 from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
 from controller_manager.controllers.apps.daemonset.pods import DaemonPods, Plan
 from controller_manager.devcluster.registry.core.pods import KIND as POD

@@ -10,12 +10,8 @@ import pytest
 from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.client import (
-    DeleteOptions,
-)
-from controller_manager.controllers.apps.daemonset.controller import (
-    DaemonSetReconciler,
-)
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.controllers.apps.daemonset.controller import DaemonSetReconciler
 from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers, target_of
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
@@ -162,9 +158,7 @@ async def test_heartbeats_cause_no_sync(cluster: Cluster) -> None:
     assert (names, recording.writes) == ([], [])
 
 
-async def test_a_changed_node_affects_only_some_daemon_sets(
-    cluster: Cluster,
-) -> None:
+async def test_a_changed_node_affects_only_some_daemon_sets(cluster: Cluster) -> None:
     selecting = template(app="logs")
     selecting["spec"]["nodeSelector"] = {"pool": "a"}
     tolerant = template(app="tolerant")
@@ -191,9 +185,7 @@ async def test_a_changed_node_affects_only_some_daemon_sets(
             assert set(names) == {"agent", "tolerant"}
 
 
-async def test_changes_that_undo_each_other_cause_no_sync(
-    cluster: Cluster,
-) -> None:
+async def test_changes_that_undo_each_other_cause_no_sync(cluster: Cluster) -> None:
     """If both come before the first one is processed."""
     async with running(cluster, "n1") as (operator, _):
         await operator.run_all()

@@ -62,12 +62,7 @@ MOVED = {"n1": Fit.KEEP, "n4": Fit.RUN}
         (OLD, {"unavailable": 5}, {}, ["a", "b", "c"]),
         (OLD, {"unavailable": 0}, {}, ["a"]),
         # As upstream, one on a node that only keeps it counts and has no successor.
-        (
-            (pod("a", "n1"), *OTHERS, old("d", "n4")),
-            {},
-            {"n4": Fit.KEEP},
-            ["d"],
-        ),
+        ((pod("a", "n1"), *OTHERS, old("d", "n4")), {}, {"n4": Fit.KEEP}, ["d"]),
         # A node with surplus pods, which are deleted first, counts as unavailable.
         ((*OLD, old("a2", "n1")), {}, {}, []),
         # With OnDelete the user deletes the pods.
@@ -165,10 +160,7 @@ def test_with_surge_new_pods_come_first(
     ],
 )
 def test_with_surge_a_node_gets_no_new_pod_while_its_failed_one_is_missing(
-    surge: int,
-    pods: tuple[Pod, ...],
-    fit: Fit,
-    expected: tuple[list[str], list[str]],
+    surge: int, pods: tuple[Pod, ...], fit: Fit, expected: tuple[list[str], list[str]]
 ) -> None:
     """It uses up the surge, as the failed pod would."""
     seen = placed_of(pods, {"n1": fit}, daemon_set(surge=surge, unavailable=0))

@@ -5,15 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-)
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import WORKLOADS, Cluster, make_config

@@ -4,9 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, controller_reference, raw_json
 from controller_manager.controllers.apps.deployment.revisions import (

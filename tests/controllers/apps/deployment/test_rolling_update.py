@@ -215,9 +215,7 @@ def test_the_annotation_shows_a_changed_size() -> None:
     ],
 )
 def test_a_new_size_is_distributed(
-    subject: Deployment,
-    sets: dict[str, tuple[int, ...]],
-    expected: dict[str, int],
+    subject: Deployment, sets: dict[str, tuple[int, ...]], expected: dict[str, int]
 ) -> None:
     """Each replica set has its size, available pods, and the sizes noted on it."""
     made: dict[str, ReplicaSet] = {}

@@ -54,11 +54,7 @@ LIKE = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
             "InvalidTemplate",
             f"{UNUSABLE}the selector does not match the labels of the pod template",
         ),
-        (
-            {"strategy": {"type": "Odd"}},
-            "InvalidStrategy",
-            f"{UNUSABLE}{ODD}",
-        ),
+        ({"strategy": {"type": "Odd"}}, "InvalidStrategy", f"{UNUSABLE}{ODD}"),
     ],
 )
 def test_a_bad_spec_warns(spec: dict[str, Any], reason: str, message: str) -> None:
@@ -321,16 +317,8 @@ DONE = 'Rolled back deployment "web" to revision 1'
 @pytest.mark.parametrize(
     ("asked", "image", "event"),
     [
-        (
-            "1",
-            "v0",
-            ("DeploymentRollback", DONE),
-        ),
-        (
-            "0",
-            "v0",
-            ("DeploymentRollback", DONE),
-        ),
+        ("1", "v0", ("DeploymentRollback", DONE)),
+        ("0", "v0", ("DeploymentRollback", DONE)),
         ("2", "v1", ("DeploymentRollbackTemplateUnchanged", SAME)),
         ("9", "v1", (MISSING, NO_REVISION)),
         ("-1", "v1", (MISSING, NO_REVISION)),

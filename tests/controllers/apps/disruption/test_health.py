@@ -20,9 +20,7 @@ from controller_manager.controllers.apps.disruption.health import (
     is_limited,
     needs_scales,
 )
-from controller_manager.controllers.apps.disruption.stale_pods import (
-    stale_since,
-)
+from controller_manager.controllers.apps.disruption.stale_pods import stale_since
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.builders import (
     NOW,

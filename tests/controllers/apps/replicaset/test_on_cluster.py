@@ -14,11 +14,7 @@ from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource, controller_reference
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-)
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config, run_manager

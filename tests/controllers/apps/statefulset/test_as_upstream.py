@@ -24,11 +24,7 @@ from tests.controllers.apps.statefulset.builders import (
     claim_template,
     stateful_set_json,
 )
-from tests.controllers.apps.statefulset.test_on_cluster import (
-    Sets,
-    config,
-    manager,
-)
+from tests.controllers.apps.statefulset.test_on_cluster import Sets, config, manager
 from tests.controllers.responses import refusal
 from tests.controllers.user import settle
 

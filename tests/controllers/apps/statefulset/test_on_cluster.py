@@ -9,10 +9,7 @@ from unittest import mock
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.apps.v1 import (
-    STATEFUL_SETS,
-    StatefulSet,
-)
+from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
@@ -24,9 +21,7 @@ from controller_manager.controllers.apps.statefulset.controller import (
 from controller_manager.controllers.apps.statefulset.replicas import FoundPods
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
-from tests.controllers.apps.statefulset.builders import (
-    stateful_set_json,
-)
+from tests.controllers.apps.statefulset.builders import stateful_set_json
 from tests.controllers.builders import template
 from tests.controllers.hands import Hands
 from tests.controllers.scenarios import Scenario, scenarios

@@ -300,10 +300,7 @@ OF_EARLIER_SET = (claim("data-web-0", owner("StatefulSet", "web", "earlier")),)
         (seen("", 1, pod(0, claims=("data-web-0",)), **CLAIMS), ""),
         # No pod starts with a claim that will be deleted with its owner: a pod that
         # was scaled away, or an earlier set.
-        (
-            seen("", 1, claims=DOOMED, **CLAIMS, **SHRINKS),
-            "",
-        ),
+        (seen("", 1, claims=DOOMED, **CLAIMS, **SHRINKS), ""),
         (seen("", 1, claims=DOOMED, **CLAIMS), "create web-0 web-new"),
         (seen("", 1, claims=OF_EARLIER_SET, **CLAIMS), ""),
         # A broken pod with the claims of an earlier set is replaced.

@@ -10,9 +10,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.controllers.autoscaling.podautoscaler import (
-    AutoscalerOptions,
-)
+from controller_manager.controllers.autoscaling.podautoscaler import AutoscalerOptions
 from controller_manager.devcluster.metrics import CONFIG_MAP, KEY
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates

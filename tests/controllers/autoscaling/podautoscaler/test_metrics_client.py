@@ -164,22 +164,10 @@ STATUS: JSON = {"status": "Failure", "message": "told to fail", "code": 503}
     [
         (404, "404 page not found", "the server could not find the requested resource"),
         (503, "unavailable", "the server is currently unable to handle the request"),
-        (
-            500,
-            'it said "no"',
-            BROKEN,
-        ),
+        (500, 'it said "no"', BROKEN),
         (401, "who?", "the server has asked for the client to provide credentials"),
-        (
-            429,
-            "slow down",
-            f"{TOO_MANY} again later",
-        ),
-        (
-            418,
-            "teapot",
-            f"{UNKNOWN} but did not return more information",
-        ),
+        (429, "slow down", f"{TOO_MANY} again later"),
+        (418, "teapot", f"{UNKNOWN} but did not return more information"),
     ],
 )
 async def test_an_answer_without_a_status_gets_the_message_of_client_go(
@@ -295,10 +283,7 @@ async def test_pods_are_read_at_once(server: Scripted, sources: MetricsClient) -
     ("reference", "path"),
     [
         (SERVICE, "services/web/hits"),
-        (
-            CrossVersionObjectReference(kind="Namespace", name="other"),
-            "metrics/hits",
-        ),
+        (CrossVersionObjectReference(kind="Namespace", name="other"), "metrics/hits"),
     ],
 )
 async def test_a_metric_of_an_object_is_read_below_its_resource(

@@ -22,9 +22,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     first_decision,
     reason_for,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
-    Overlaps,
-)
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import Overlaps
 from controller_manager.manager.manager import ControllerManager
 from tests.clusters import run_manager
 from tests.controllers.autoscaling.podautoscaler.cases import Case, cases

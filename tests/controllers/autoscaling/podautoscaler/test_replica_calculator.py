@@ -21,9 +21,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     Tolerances,
     requested,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
-    selected,
-)
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import selected
 from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Lister, Store
 
 NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)

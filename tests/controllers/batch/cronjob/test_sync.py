@@ -170,9 +170,7 @@ CASES: dict[str, tuple[Situation, Synced]] = {
             job("c"),
         ),
         waits(
-            status("c", last=0, succeeded=-15),
-            saw("a", "Complete"),
-            saw("b", "Failed"),
+            status("c", last=0, succeeded=-15), saw("a", "Complete"), saw("b", "Failed")
         ),
     ),
     "an earlier success than the last changes nothing": (
@@ -288,9 +286,7 @@ CASES: dict[str, tuple[Situation, Synced]] = {
             job("e", "Failed", started=-40),
         ),
         waits(
-            status(last=0, succeeded=-5),
-            *gone("b", "a", "e"),
-            deleted=("b", "a", "e"),
+            status(last=0, succeeded=-5), *gone("b", "a", "e"), deleted=("b", "a", "e")
         ),
     ),
     "a cron job without limits keeps all": (

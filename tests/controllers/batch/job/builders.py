@@ -10,11 +10,7 @@ from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.controllers.batch.job.pods import (
-    FINALIZER,
-    Tally,
-    tally_of,
-)
+from controller_manager.controllers.batch.job.pods import FINALIZER, Tally, tally_of
 from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers import builders
@@ -143,10 +139,7 @@ def _annotations(fields: JSON) -> dict[str, str]:
 
 
 def ended(name: str = "c", code: int = 1, at: str | None = None) -> JSON:
-    return {
-        "name": name,
-        "state": {"terminated": {"exitCode": code, "finishedAt": at}},
-    }
+    return {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": at}}}
 
 
 def container_runs(name: str = "c") -> JSON:

@@ -214,9 +214,7 @@ def test_spoilt_counts_are_zero(pod: Pod, failures: int, all_failures: int) -> N
     ],
 )
 def test_a_replacement_takes_over_the_counts(
-    policy: PodFailurePolicy | None,
-    replaced: Pod | None,
-    annotations: dict[str, str],
+    policy: PodFailurePolicy | None, replaced: Pod | None, annotations: dict[str, str]
 ) -> None:
     """The failure of the replaced pod is in one of the two counts."""
     assert annotations_of_replacement(policy, replaced) == annotations

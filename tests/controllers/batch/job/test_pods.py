@@ -55,11 +55,7 @@ def deleted(plan: PodPlan) -> list[str]:
         (job(completions=5), "r0", PodPlan(create=1)),
         (job(completions=5), "r0, r1", NO_CHANGE),
         (job(completions=5), "r0, s succeeded", PodPlan(create=1)),
-        (
-            job({"succeeded": 3}, completions=5),
-            "s succeeded",
-            PodPlan(create=1),
-        ),
+        (job({"succeeded": 3}, completions=5), "s succeeded", PodPlan(create=1)),
         (
             job({"succeeded": 3}, completions=5),
             "s succeeded untracked",

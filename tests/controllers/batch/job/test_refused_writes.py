@@ -25,10 +25,7 @@ from tests.controllers.batch.job.builders import (
     make_tally,
     pod,
 )
-from tests.controllers.batch.job.test_on_cluster import (
-    COMPLETE,
-    config_with_gate,
-)
+from tests.controllers.batch.job.test_on_cluster import COMPLETE, config_with_gate
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
@@ -156,9 +153,7 @@ async def test_a_gone_job_is_looked_for_once(cluster: Cluster, user: JobUser) ->
 
 
 @pytest.mark.looptime
-async def test_the_number_of_remembered_gone_jobs_is_limited(
-    cluster: Cluster,
-) -> None:
+async def test_the_number_of_remembered_gone_jobs_is_limited(cluster: Cluster) -> None:
     gone = GoneJobs(cluster.client)
     for number in range(1000):
         assert await gone.is_gone("default", f"j{number}", f"uid-{number}")

@@ -7,10 +7,7 @@ import pytest
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.client.builder import Connections
 from tests.clusters import make_config, run_manager
-from tests.controllers.custom_resources import (
-    WIDGETS,
-    serve_versions,
-)
+from tests.controllers.custom_resources import WIDGETS, serve_versions
 
 from .counting import Failing, Quotas, Watching, controller_of, counting
 

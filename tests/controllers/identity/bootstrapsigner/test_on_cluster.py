@@ -7,11 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from controller_manager.api.core.secrets import (
-    BOOTSTRAP_TOKEN,
-    Secret,
-    encoded,
-)
+from controller_manager.api.core.secrets import BOOTSTRAP_TOKEN, Secret, encoded
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_time

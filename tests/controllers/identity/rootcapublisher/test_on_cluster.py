@@ -45,9 +45,7 @@ async def test_every_active_namespace_has_the_authority(cluster: Hands) -> None:
     assert [each.path for each in recording.writes if "/ending/" in each.path] == []
 
 
-async def test_no_empty_authority_is_published_over_a_good_one(
-    cluster: Hands,
-) -> None:
+async def test_no_empty_authority_is_published_over_a_good_one(cluster: Hands) -> None:
     log = io.StringIO()
     settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
     connections = Connections(cluster.transport, root_ca="PEM")

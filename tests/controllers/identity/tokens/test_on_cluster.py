@@ -8,15 +8,8 @@ import jwt
 import msgspec
 import pytest
 
-from controller_manager.api.core.secrets import (
-    ACCOUNT_UID,
-    SECRETS,
-    Secret,
-    decoded,
-)
-from controller_manager.api.core.v1 import (
-    SERVICE_ACCOUNTS,
-)
+from controller_manager.api.core.secrets import ACCOUNT_UID, SECRETS, Secret, decoded
+from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.controllers.identity.tokens import TokensOptions

@@ -148,11 +148,7 @@ ODD = "010.0.0.1 ::ffff:10.0.0.2"
         "the order of ports": ([subset(A, "", WEB, SQL)], (ORDERED,), ""),
         "the oldest stays": ([subset(A, B)], (YOUNGER, STORED), "gone: db-0"),
         "addresses in odd forms": ([subset(ODD)], (), "new: 1 2 sql"),
-        "of former Endpoints": (
-            [subset(A, B)],
-            (FORMER,),
-            "new: 1 2 sql; gone: db-1",
-        ),
+        "of former Endpoints": ([subset(A, B)], (FORMER,), "new: 1 2 sql; gone: db-1"),
         "no ports": ([{"addresses": [{"ip": A}]}], (), "new: 1"),
         "two ports of one name: no slice may have both": (
             [subset(A, "", SQL, WEB), subset(A, "", SQL_3)],

@@ -88,10 +88,7 @@ class Claims(Hands):
         self.put(POD_GROUPS, "g", spec=spec)
 
     def add_claim(
-        self,
-        name: str = "c",
-        *consumers: JSON,
-        is_allocated: bool = True,
+        self, name: str = "c", *consumers: JSON, is_allocated: bool = True
     ) -> None:
         """Add a claim of a user; one that is allocated has the finalizer, too."""
         finalizers = [DELETE_PROTECTION, "example.com/hold"] if is_allocated else []
