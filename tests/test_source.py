@@ -8,7 +8,6 @@ ROOT = Path(__file__).parents[1]
 OF_REAL_TIME = {
     "tests/client/identity/test_trust.py",
     "tests/devcluster/test_restarts.py",
-    "tests/devcluster/kubelet/test_kubelet.py",
     "tests/e2e/test_workloads.py",
     "tests/serving/servers.py",
     "tests/serving/test_sni.py",

@@ -41,7 +41,9 @@ async def test_nothing_is_remembered_of_pods_in_which_nothing_is_due(
 
 def test_a_kubelet_reports_quantities_in_canonical_form() -> None:
     """A server stores them so, and the next write of somebody else changes nothing."""
-    status = node_status({"metadata": {"name": "node-0"}}, 0, datetime.now(UTC))
+    status = node_status(
+        {"metadata": {"name": "node-0"}}, 0, datetime(2026, 1, 1, tzinfo=UTC)
+    )
     for name in ("allocatable", "capacity"):
         shown = {key: str(parse_quantity(each)) for key, each in status[name].items()}
         assert status[name] == shown
