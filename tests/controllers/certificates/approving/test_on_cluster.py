@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -50,27 +49,15 @@ APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 
 
 @pytest.mark.parametrize(
-    ("user", "right", "message"),
+    ("user", "right", "what", "asked"),
     [
-        (
-            NODE,
-            ("selfnodeclient", "system:nodes"),
-            "Auto approving self kubelet client certificate after SubjectAccessReview.",
-        ),
-        (
-            NODE,
-            ("nodeclient", "system:nodes"),
-            "Auto approving kubelet client certificate after SubjectAccessReview.",
-        ),
-        (
-            NEWCOMER,
-            ("nodeclient", "system:bootstrappers"),
-            "Auto approving kubelet client certificate after SubjectAccessReview.",
-        ),
+        (NODE, ("selfnodeclient", "system:nodes"), "self kubelet client", 1),
+        (NODE, ("nodeclient", "system:nodes"), "kubelet client", 2),
+        (NEWCOMER, ("nodeclient", "system:bootstrappers"), "kubelet client", 1),
     ],
 )
 async def test_one_right_is_enough(
-    tmp_path: Path, user: User, right: tuple[str, str], message: str
+    tmp_path: Path, user: User, right: tuple[str, str], what: str, asked: int
 ) -> None:
     cluster = Hands(rbac=True)
     allow(cluster, *right)
@@ -87,11 +74,10 @@ async def test_one_right_is_enough(
         type="Approved",
         status="True",
         reason="AutoApproved",
-        message=message,
+        message=f"Auto approving {what} certificate after SubjectAccessReview.",
         last_update_time=time,
         last_transition_time=time,
     )
-    asked = 2 if user is NODE and right[0] == "nodeclient" else 1
     paths = [each.path for each in recording.writes]
     assert paths[: asked + 1] == [REVIEWS] * asked + [APPROVAL]
 
@@ -113,41 +99,37 @@ async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     assert asked == 14 + int((3600 - 1638.2) // 1000)
 
 
+SERVING: Final = {
+    "request": request_for(dns=("n1",)),
+    "signer": KUBELET_SERVING,
+    "usages": SERVING_USAGES,
+}
+OF_MASTER: Final = request_for("system:node:n1", ("system:masters",))
+MASTER: Final = User("system:node:n1", groups=("system:masters", "system:nodes"))
+
+
 @pytest.mark.parametrize(
-    "request_json",
+    ("user", "request_json", "expected"),
     [
-        signing_request(
-            request=request_for(dns=("n1",)),
-            signer=KUBELET_SERVING,
-            usages=SERVING_USAGES,
-        ),
-        signing_request(signer=KUBE_APISERVER_CLIENT, usages=("client auth",)),
-        signing_request(usages=("client auth", "server auth")),
-        signing_request(request=request_for("system:node:n1", ("system:masters",))),
-        signing_request(request=request_for("jane")),
-        signing_request(request=request_for(dns=("n1",))),
+        # The review allows an administrator's request, as upstream's does.
+        (User("admin", groups=("system:masters",)), {}, [REVIEWS, APPROVAL]),
+        # A request for another certificate needs no review.
+        (MASTER, SERVING, []),
+        (MASTER, {"signer": KUBE_APISERVER_CLIENT, "usages": ("client auth",)}, []),
+        (MASTER, {"usages": ("client auth", "server auth")}, []),
+        (MASTER, {"request": OF_MASTER}, []),
+        (MASTER, {"request": request_for("jane")}, []),
+        (MASTER, {"request": request_for(dns=("n1",))}, []),
     ],
 )
-async def test_a_request_for_another_certificate_needs_no_review(
-    tmp_path: Path, request_json: dict[str, object]
+async def test_what_is_reviewed_and_approved(
+    tmp_path: Path, user: User, request_json: dict[str, Any], expected: list[str]
 ) -> None:
     cluster = Hands(rbac=True)
-    master = User("system:node:n1", groups=("system:masters", "system:nodes"))
-    make(cluster, request_json, master)
-    config = config_for(tmp_path, (APPROVING,))
-    async with cluster.confined_manager(config) as recording:
+    make(cluster, signing_request(**request_json), user)
+    async with cluster.confined_manager(config_for(tmp_path, (APPROVING,))) as seen:
         await asyncio.sleep(600)
-    assert recording.writes == []
-
-
-async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
-    """The review allows the request, as upstream's does."""
-    cluster = Hands(rbac=True)
-    make(cluster, signing_request(), User("admin", groups=("system:masters",)))
-    config = config_for(tmp_path, (APPROVING,))
-    async with cluster.confined_manager(config) as recording:
-        await asyncio.sleep(1)
-    assert [each.path for each in recording.writes] == [REVIEWS, APPROVAL]
+    assert [each.path for each in seen.writes] == expected
 
 
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
@@ -155,10 +137,9 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     allow(cluster, "nodeclient", "system:nodes")
     make(cluster, signing_request())
     await decide(cluster, "a", "Denied")
-    config = config_for(tmp_path, (APPROVING,))
-    async with cluster.confined_manager(config) as recording:
-        await asyncio.sleep(timedelta(minutes=10).total_seconds())
-    assert recording.writes == []
+    async with cluster.confined_manager(config_for(tmp_path, (APPROVING,))) as seen:
+        await asyncio.sleep(600)
+    assert seen.writes == []
 
 
 async def test_a_review_names_the_whole_user(cluster: Hands, tmp_path: Path) -> None:
@@ -202,6 +183,7 @@ async def test_a_certificate_needs_no_review(cluster: Hands, tmp_path: Path) -> 
 _NODE: Final = "system:node:n1"
 _BOTH: Final = ("selfnodeclient", "nodeclient")
 _OTHER: Final = ("nodeclient",)
+NODES: Final = ("system:nodes",)
 
 
 class Case(NamedTuple):
@@ -217,11 +199,7 @@ class Case(NamedTuple):
 
 CASES: Final = (
     Case("a node for itself", _BOTH),
-    Case(
-        "a node for itself, without RSA",
-        _BOTH,
-        usages=("digital signature", "client auth"),
-    ),
+    Case("a node without RSA", _BOTH, usages=("digital signature", "client auth")),
     Case("a node for itself, in another order", _BOTH, usages=CLIENT_USAGES[::-1]),
     Case("a node for another node", _OTHER, request={"common_name": "system:node:n2"}),
     Case("a newcomer", _OTHER, user="system:bootstrap:abcdef"),
@@ -233,11 +211,7 @@ CASES: Final = (
     Case("no name", (), user="", request={"common_name": ""}),
     Case("no organization", (), request={"organizations": ()}),
     Case("a master", (), request={"organizations": ("system:masters",)}),
-    Case(
-        "a node that is a master, too",
-        (),
-        request={"organizations": ("system:nodes", "system:masters")},
-    ),
+    Case("a master, too", (), request={"organizations": (*NODES, "system:masters")}),
     Case("a DNS name", (), request={"dns": ("n1",)}),
     Case("an address", (), request={"addresses": ("10.0.0.1",)}),
     Case("an email", (), request={"emails": ("a@b.c",)}),
@@ -246,13 +220,7 @@ CASES: Final = (
     Case("a usage too few", (), usages=("client auth",)),
     Case("no usages", (), usages=()),
     Case("usages of a server", (), usages=SERVING_USAGES),
-    Case(
-        "a server",
-        (),
-        signer=KUBELET_SERVING,
-        usages=SERVING_USAGES,
-        request={"dns": ("n1",)},
-    ),
+    Case("a server", (), _NODE, KUBELET_SERVING, SERVING_USAGES, {"dns": ("n1",)}),
     Case("a client", (), signer=KUBE_APISERVER_CLIENT, usages=("client auth",)),
     Case("an old signer", (), signer=LEGACY_UNKNOWN),
     Case("another signer", (), signer="example.com/signer"),

@@ -31,6 +31,7 @@ from tests.controllers.hands import Hands
 from tests.controllers.rows import rows
 
 HOUR = timedelta(hours=1)
+BOTH = ("client auth", "digital signature")
 
 
 def _spec(duration: int | None) -> dict[str, Any]:
@@ -51,17 +52,11 @@ async def _deleted_after(cluster: Hands, since: datetime) -> timedelta:
 @pytest.mark.parametrize(
     ("decision", "usages", "duration", "stays"),
     [
-        pytest.param(
-            "",
-            ("client auth", "digital signature"),
-            None,
-            24 * HOUR,
-            marks=pytest.mark.slow,
-        ),
-        ("Denied", ("client auth", "digital signature"), None, HOUR),
-        ("Approved", ("client auth", "digital signature"), None, HOUR),
+        pytest.param("", BOTH, None, 24 * HOUR, marks=pytest.mark.slow),
+        ("Denied", BOTH, None, HOUR),
+        ("Approved", BOTH, None, HOUR),
         ("Approved", ("client auth",), None, HOUR),
-        ("Approved", ("client auth", "digital signature"), 600, HOUR / 6),
+        ("Approved", BOTH, 600, HOUR / 6),
     ],
     ids=["pending", "denied", "issued", "failed", "expired"],
 )
