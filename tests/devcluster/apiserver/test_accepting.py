@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme import protobuf
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.version import KUBERNETES_VERSION
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.looptime
 JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAPS = "/api/v1/namespaces/default/configmaps"
-GROUP = "g=meta.k8s.io"
-META = f"{GROUP};v=v1"
-ONLY = "only the following media types are accepted:"
-NOT_ACCEPTABLE = f"{ONLY} application/json, application/yaml, {PROTOBUF}"
 DECODERS: dict[str, Callable[[bytes], Any]] = {
     JSON_TYPE: json.loads,
     YAML_TYPE: yaml.safe_load,
@@ -30,8 +27,8 @@ DECODERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def config_map(name: str = "a") -> bytes:
-    return json.dumps({"metadata": {"name": name}}).encode()
+def config_map(name: str = "a") -> JSON:
+    return {"metadata": {"name": name}}
 
 
 @rows("accept", "media_type", "kind")
@@ -48,89 +45,6 @@ async def test_the_first_acceptable_clause_decides(
         answer = await call(cluster, method, path, body, accept=accept)
         found = DECODERS[media_type](answer.body)["kind"]
         assert (answer.headers["content-type"], found) == (media_type, kind), method
-
-
-@pytest.mark.parametrize(
-    ("accept", "query", "message"),
-    [
-        ("text/html", "", NOT_ACCEPTABLE),
-        ("image/*;q=0.1", "", NOT_ACCEPTABLE),
-        (";;;,,,", "", NOT_ACCEPTABLE),
-        (f"{JSON_TYPE};as=Nonsense;g=meta.k8s.io;v=v1", "", NOT_ACCEPTABLE),
-        (f"{PROTOBUF};as=Table;{META}", "", NOT_ACCEPTABLE),
-        ("application/cbor", "", NOT_ACCEPTABLE),
-        (f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io", "", NOT_ACCEPTABLE),
-        (f"{JSON_TYPE};as=Table;v=v1", "", NOT_ACCEPTABLE),
-        (
-            f"{JSON_TYPE};as=PartialObjectMetadata;{META}",
-            "",
-            (
-                "you requested PartialObjectMetadata, but the requested object is a "
-                "list (*core.ConfigMapList)"
-            ),
-        ),
-        (
-            YAML_TYPE,
-            "?watch=1",
-            f"{ONLY} application/json;stream=watch, {PROTOBUF};stream=watch",
-        ),
-    ],
-)
-async def test_a_form_that_the_server_lacks_is_refused(
-    cluster: Cluster, accept: str, query: str, message: str
-) -> None:
-    answer = await call(cluster, "GET", f"{MAPS}{query}", accept=accept)
-    assert (answer.status, yaml.safe_load(answer.body)) == (
-        406,
-        {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": message,
-            "reason": "NotAcceptable",
-            "code": 406,
-        },
-    )
-
-
-async def test_nothing_is_written_for_a_client_that_accepts_no_answer(
-    cluster: Cluster,
-) -> None:
-    """The client could not read the result."""
-    version = cluster.server.storage.version
-    answer = await call(cluster, "POST", MAPS, config_map(), accept="text/html")
-    assert (answer.status, cluster.server.storage.version) == (406, version)
-
-
-async def test_a_table_has_the_objects_that_the_query_names(cluster: Cluster) -> None:
-    """And no others: a wrong word is refused."""
-    accept = f"{JSON_TYPE};as=Table;{META}"
-    await call(cluster, "POST", MAPS, config_map())
-    found = []
-    for word in ("", "None", "Object", "Nope"):
-        path = f"{MAPS}?includeObject={word}"
-        answer = await call(cluster, "GET", path, accept=accept)
-        body = json.loads(answer.body)
-        rows = body.get("rows", [{}])
-        found.append((answer.status, rows[0].get("object", body)["kind"]))
-    assert found == [
-        (200, "PartialObjectMetadata"),
-        (200, "Table"),
-        (200, "ConfigMap"),
-        (400, "Status"),
-    ]
-
-
-async def test_an_answer_that_is_not_stored_has_no_table(cluster: Cluster) -> None:
-    """A client that takes nothing else gets 406, another one gets the object."""
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    body = b'{"spec":{"nonResourceAttributes":{"path":"/x","verb":"get"}}}'
-    table = f"{JSON_TYPE};as=Table;{META}"
-    only = await call(cluster, "POST", path, body, accept=table)
-    both = await call(cluster, "POST", path, body, accept=f"{table},{JSON_TYPE}")
-    assert (only.status, both.status) == (406, 201)
-    assert json.loads(both.body)["kind"] == "SelfSubjectAccessReview"
 
 
 async def test_refusals_and_discovery_come_as_yaml_too(cluster: Cluster) -> None:
