@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,6 +32,13 @@ def test_excess_goes_in_bursts(active: int, wanted: int, count: int) -> None:
     assert burst(active, wanted) == count
 
 
+def costly(cost: str | None, name: str = "p", **fields: Any) -> v1.Pod:
+    """Return a pod with a deletion cost."""
+    key = "controller.kubernetes.io/pod-deletion-cost"
+    annotations = {} if cost is None else {key: cost}
+    return pod(name, annotations=annotations, **fields)
+
+
 def chosen_of(
     pods: Sequence[v1.Pod], related: Sequence[v1.Pod], count: int, now: datetime
 ) -> list[v1.Pod]:
@@ -49,9 +57,9 @@ def test_the_criteria_count_in_upstreams_order() -> None:
     assert first_to_go(pod("a", node=""), pod("b", phase="Pending")) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", ready=False)) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", phase="Unknown")) == "a"
-    assert first_to_go(pod("a", ready=False), pod("b", cost="-5")) == "a"
-    assert first_to_go(pod("a", cost="-5"), pod("b", restarts=9)) == "a"
-    young = pod("a", ready_since="2026-01-01T11:59:00Z")
+    assert first_to_go(pod("a", ready=False), costly("-5", "b")) == "a"
+    assert first_to_go(costly("-5", "a"), pod("b", restarts=9)) == "a"
+    young = pod("a", since="2026-01-01T11:59:00Z")
     assert first_to_go(young, pod("b", restarts=9)) == "a"
     recent = pod("b", created="2026-01-01T11:59:00Z")
     assert first_to_go(pod("a", restarts=9), recent) == "a"
@@ -66,10 +74,10 @@ def test_a_pod_that_shares_its_node_with_siblings_goes_first() -> None:
 
 def test_among_pods_of_similar_age_the_uid_decides() -> None:
     """Otherwise the youngest failure domain would always be chosen."""
-    older = pod("a", uid="1", ready_since="2026-01-01T10:00:00Z")
-    younger = pod("b", uid="2", ready_since="2026-01-01T10:30:00Z")
+    older = pod("a", uid="1", since="2026-01-01T10:00:00Z")
+    younger = pod("b", uid="2", since="2026-01-01T10:30:00Z")
     assert first_to_go(older, younger) == "a"
-    much_younger = pod("c", uid="3", ready_since="2026-01-01T11:59:00Z")
+    much_younger = pod("c", uid="3", since="2026-01-01T11:59:00Z")
     assert first_to_go(older, much_younger) == "c"
 
 
@@ -90,18 +98,18 @@ def test_among_pods_of_similar_age_the_uid_decides() -> None:
 )
 def test_a_malformed_cost_counts_as_none(text: str, cost: int) -> None:
     """As in upstream."""
-    assert ranking.deletion_cost(pod(cost=text)) == cost
+    assert ranking.deletion_cost(costly(text)) == cost
 
 
 pods = st.builds(
-    pod,
+    costly,
     name=st.text("abc", min_size=4, max_size=8),
     node=st.sampled_from(["", "n1", "n2"]),
     phase=st.sampled_from(["Pending", "Running", "Unknown"]),
     ready=st.booleans(),
     cost=st.sampled_from([None, "1", "-1"]),
     restarts=st.integers(0, 2),
-    ready_since=st.sampled_from(["2026-01-01T11:00:00Z", "2026-01-01T11:59:59Z"]),
+    since=st.sampled_from(["2026-01-01T11:00:00Z", "2026-01-01T11:59:59Z"]),
     created=st.sampled_from(["2026-01-01T10:00:00Z", "2026-01-01T11:59:00Z"]),
 )
 many = st.lists(pods, min_size=1, max_size=8, unique_by=lambda each: each.metadata.uid)
@@ -166,7 +174,7 @@ def test_a_status_counts_what_the_pods_are() -> None:
         pod("a"),
         metadata=msgspec.structs.replace(pod("a").metadata, labels={"app": "web"}),
     )
-    fresh = pod("b", ready_since="2026-01-01T11:59:55Z")
+    fresh = pod("b", since="2026-01-01T11:59:55Z")
     status = calculate_status(
         subject, [labelled, fresh, pod("c", ready=False)], [pod("d")], None, NOW
     )
@@ -210,8 +218,8 @@ def test_only_what_a_reader_can_see_is_substance() -> None:
 
 def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
     available = pod("a")
-    soon = pod("b", ready_since="2026-01-01T11:59:52Z")
-    later = pod("c", ready_since="2026-01-01T11:59:57Z")
+    soon = pod("b", since="2026-01-01T11:59:52Z")
+    later = pod("c", since="2026-01-01T11:59:57Z")
     assert next_availability([available, soon, later], 10, NOW) == 2.0
     assert next_availability([available], 10, NOW) is None
     assert next_availability([soon], 0, NOW) is None
