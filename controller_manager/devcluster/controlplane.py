@@ -223,7 +223,7 @@ _NO_CONTROLLERS: Final = Registry(())
 
 
 class APIServer(GenericAPIServer):
-    """Serves the kinds of the package `kinds`."""
+    """Serves the kinds of the package ``registry``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a server
         self,

@@ -122,8 +122,9 @@ def calling_module() -> Names:
 def named(names: Names, word: str) -> Any:
     """Return what a word of a text stands for, in the variables of a module.
 
-    Their names may begin with ``_``, and a word with the name of an
-    imported module. All modules know the tables of this package. Raises LookupError.
+    The variable may be private: the word ``share`` finds ``_share``, too. The word
+    ``module.name`` is a variable of an imported module. The tables of this package are
+    known without an import. Raises LookupError.
     """
     module, _, name = word.rpartition(".")
     within = vars(names[module]) if module else names
